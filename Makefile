@@ -14,6 +14,7 @@
 #   make bench   benchmarks, ours compared with our peers', under ten minutes; make bench-full: all of them, an hour or two;
 #                BENCH=--compare shows which ratios moved since the last time
 #   make model   train models/cpu-small-en again, in runs/cpu-small-en, on the folder of text that TEXT names
+#   make model-zh  train a Chinese model in runs/cpu-small-zh, on the folder of Chinese text that TEXT_ZH names
 #   make studies the studies of docs/results.md that are not yet in docs/studies/; make study-table-5: one of them
 #   make results docs/results.md and its figures from the studies' reports in docs/studies/
 #   make pins    constraints.txt with the newest version of everything but torch
@@ -41,7 +42,7 @@ define install
 	@touch $@
 endef
 
-.PHONY: demo test test-slow coverage notebooks release-check torture torture-short torture-server audit chromium check docs package format bench-full bench model studies results pins clean broken
+.PHONY: demo test test-slow coverage notebooks release-check torture torture-short torture-server audit chromium check docs package format bench-full bench model model-zh studies results pins clean broken
 demo: $(VENV)/.demo
 	@$(RUN) litebert demo
 
@@ -145,6 +146,22 @@ $(MODEL)/model: | $(MODEL)/corpus/manifest.json
 	OMP_NUM_THREADS=1 $(RUN) litebert pretrain cpu-small data.corpora=$(MODEL)/corpus --processes 2 --out $(MODEL)/run
 	$(RUN) litebert plot $(MODEL)/run --out $(MODEL)/curves.png
 	$(RUN) litebert convert $(MODEL)/run --out $@ --dtype float16
+
+# 147M tokens: hours on two cores. After an interruption the same command resumes.
+TEXT_ZH ?= $(if $(LITEBERT_DATA),$(LITEBERT_DATA)/corpora/zhwiki)
+MODEL_ZH := runs/cpu-small-zh
+model-zh: $(MODEL_ZH)/model
+	@echo "done: $(MODEL_ZH)/model"
+
+$(MODEL_ZH)/tokenizer: | $(VENV)/.test
+	@test -n "$(TEXT_ZH)" || { echo "TEXT_ZH is not set: make model-zh TEXT_ZH=folder" >&2; exit 2; }
+	$(RUN) litebert tokenizer train $(TEXT_ZH) --kind wordpiece --vocab-size 8000 --chinese --script simplified --out $@
+$(MODEL_ZH)/corpus/manifest.json: | $(MODEL_ZH)/tokenizer
+	$(RUN) litebert corpus build $(TEXT_ZH) --tokenizer $(MODEL_ZH)/tokenizer --valid-share 0.02 --out $(@D)
+$(MODEL_ZH)/model: | $(MODEL_ZH)/corpus/manifest.json
+	OMP_NUM_THREADS=1 $(RUN) litebert pretrain cpu-small-zh data.corpora=$(MODEL_ZH)/corpus --processes 2 --out $(MODEL_ZH)/run
+	$(RUN) litebert plot $(MODEL_ZH)/run --out $(MODEL_ZH)/curves.png
+	$(RUN) litebert convert $(MODEL_ZH)/run --out $@ --dtype float16
 
 # About nine hours on two cores in all. After an interruption the same command resumes; arms in docs/studies/ are not run
 # again. The results there are for English Wikipedia as TEXT, and TASKS with glue/ and pairs/.

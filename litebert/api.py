@@ -81,6 +81,7 @@ def train_tokenizer(
     vocab_size: int = 30_000,
     cased: bool | None = None,
     chinese: bool = False,
+    script: Literal["simplified", "traditional"] | None = None,
     coverage: float = 0.99995,
     max_sentences: int = 10_000_000,
     format: str = "auto",  # noqa: A002
@@ -91,8 +92,8 @@ def train_tokenizer(
     """Learn a vocabulary from text; the same text always gives the same one.
 
     `kind` is unigram (as ALBERT), wordpiece (as BERT) or bpe (as RoBERTa). Capitals and accents are kept if `cased`; by
-    default only bpe keeps them. `chinese` makes each Chinese character a piece. A tokenizer that is already in `out` is
-    an error unless `overwrite`.
+    default only bpe keeps them. `chinese` makes each Chinese character a piece. `script` converts Chinese characters,
+    in training and wherever the tokenizer is used. A tokenizer that is already in `out` is an error unless `overwrite`.
 
     >>> tokenizer = litebert.train_tokenizer("texts/", "tokenizer", vocab_size=200)
     >>> tokenizer.metrics["vocab_size"]
@@ -112,11 +113,14 @@ def train_tokenizer(
             option="kind",
         )
     _check_one_of("on_error", on_error, ("fail", "skip"))
+    if script is not None:
+        _check_one_of("script", script, ("simplified", "traditional"))
     options = VocabularyOptions(
         kind=kind,
         vocab_size=vocab_size,
         lowercase=None if cased is None else not cased,
         words="jieba" if chinese else "pieces",
+        script=script,
         character_coverage=coverage,
         input_sentence_size=max_sentences,
         max_alphabet=8_000 if chinese else VocabularyOptions.max_alphabet,
@@ -135,6 +139,8 @@ def build_corpus(
     out: PathLike,
     *,
     tokenizer: PathLike,
+    words: Literal["pieces", "jieba"] | None = None,
+    script: Literal["simplified", "traditional"] | None = None,
     format: str = "auto",  # noqa: A002
     field: str = "text",
     on_error: Literal["fail", "skip"] = "fail",
@@ -145,8 +151,10 @@ def build_corpus(
 ) -> Result:
     """Turn text into a tokenized corpus. After a kill the same call continues; with more text the corpus grows.
 
-    `tokenizer` is a folder of ours, an ALBERT .model, a vocab.txt or a tokenizer.json. `valid_share` of the documents
-    are kept for validation. `processes` encode; by default one per core.
+    `tokenizer` is a folder of ours, an ALBERT .model, a vocab.txt or a tokenizer.json. In Chinese text, `words="jieba"`
+    finds the words that are masked whole, and `script` converts characters; both are stored with the corpus. By default
+    they are the tokenizer's own. `valid_share` of the documents are kept for validation. `processes` encode; by default
+    one per core.
 
     >>> corpus = litebert.build_corpus("texts/", "corpus", tokenizer="tokenizer", valid_share=0.2)
     >>> corpus.metrics["train_documents"] > corpus.metrics["valid_documents"] > 0
@@ -167,7 +175,14 @@ def build_corpus(
     )
     folder = Path(out)
     paths, values = _find_texts(texts, field)
-    built = build(paths, load_tokenizer(Path(tokenizer)), folder, options, texts=values)
+    for name, value, valid in (
+        ("words", words, ("pieces", "jieba")),
+        ("script", script, ("simplified", "traditional")),
+    ):
+        if value is not None:
+            _check_one_of(name, value, valid)
+    adapted = load_tokenizer(Path(tokenizer)).adapted(words=words, script=script)
+    built = build(paths, adapted, folder, options, texts=values)
     counts = {
         f"{split}_{item}": sum(
             getattr(record, f"num_{item}") for record in built.manifest.shards if record.split == split

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,6 +13,7 @@ from litebert.cli.words import (
     AsJson,
     CorpusPath,
     OnBadText,
+    Script,
     TextField,
     TextFormat,
     Texts,
@@ -35,6 +36,15 @@ def build(
             "--out", "-o", metavar="FOLDER", help="Corpus folder; an interrupted build is resumed, a corpus extended."
         ),
     ],
+    words: Annotated[
+        Literal["pieces", "jieba"] | None,
+        typer.Option(
+            metavar="NAME",
+            help="What n-gram and whole-word masks take for words: pieces, or jieba for Chinese. "
+            "Default: as the tokenizer.",
+        ),
+    ] = None,
+    script: Script = None,
     text_format: TextFormat = "auto",
     field: TextField = "text",
     on_error: OnBadText = "fail",
@@ -55,11 +65,14 @@ def build(
     Examples:
       litebert corpus build texts/ --tokenizer tokenizers/en --out corpora/en
       litebert corpus build books.jsonl --field text --tokenizer tokenizers/en --out corpora/books
+      litebert corpus build zh/texts --tokenizer vocab.txt --words jieba --out corpora/zh
     """
     result = api.build_corpus(
         name_files(texts),
         out,
         tokenizer=tokenizer,
+        words=words,
+        script=script,
         format=text_format,
         field=field,
         on_error=on_error,

@@ -146,14 +146,15 @@ def write_submission(
             "--out",
             "-o",
             metavar="FILE",
-            help="File to write. Default: submission.zip, or submission.json for SQuAD and RACE.",
+            help="File to write. Default: submission.zip, or submission.json for a single run of questions or choices.",
         ),
     ] = None,
     check: Annotated[Path | None, typer.Option(metavar="FILE", help="Only check this zip or JSON file.")] = None,
     rank: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="GLUE folder; answer WNLI and QNLI by ranking candidates, as in the paper."
+            metavar="FOLDER",
+            help="Folder of GLUE or CLUE; answer WNLI, QNLI and CHID by ranking candidates, as published.",
         ),
     ] = None,
     split: Annotated[str, typer.Option(metavar="NAME", help="Split to submit (SQuAD and RACE).")] = "test",
@@ -162,17 +163,19 @@ def write_submission(
     ] = "",
     data: Annotated[
         Path | None,
-        typer.Option("--data", metavar="PATH", help="Task data: the questions of --task (SQuAD and RACE)."),
+        typer.Option("--data", metavar="PATH", help="Task data: the questions of --task, or the folder of CLUE."),
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write answers of runs as a GLUE, SQuAD or RACE submission, and check it.
+    """Write answers of runs as a GLUE, CLUE, SQuAD or RACE submission, and check it.
 
-    GLUE submissions are always checked. SQuAD and RACE need --task and --data for that.
+    GLUE and CLUE submissions are always checked, CLUE's with --data against its test files too. SQuAD and RACE need
+    --task and --data for that.
     Exit code 1 if there are problems; the file is written anyway.
 
     Examples:
       litebert submission runs/squad --split dev --task squad-v1 --data squad.json --out answers.json
+      litebert submission runs/tnews runs/chid --data clue/ --out submission.zip
     """
     from litebert.tasks.leaderboard.submit import check_submission, submit
 

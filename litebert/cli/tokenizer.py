@@ -14,6 +14,7 @@ from litebert.cli.words import (
     OnBadText,
     OutFolder,
     Overwrite,
+    Script,
     TextField,
     TextFormat,
     Texts,
@@ -56,6 +57,7 @@ def train(
             help="Chinese: segment words with jieba for n-gram masking, up to 8,000 characters. Needs wordpiece.",
         ),
     ] = False,
+    script: Script = None,
     coverage: Annotated[float, typer.Option(help="unigram: share of characters that get a piece.")] = 0.99995,
     max_sentences: Annotated[
         int, typer.Option(help="unigram: maximum number of sentences to sample into memory.")
@@ -78,6 +80,7 @@ def train(
         vocab_size=vocab_size,
         cased=cased,
         chinese=chinese,
+        script=script,
         coverage=coverage,
         max_sentences=max_sentences,
         format=text_format,

@@ -48,6 +48,13 @@ TextFormat = Annotated[
     Literal["auto", "lines", "prose", "wrapped", "wiki", "gutenberg", "jsonl", "race", "squad"],
     typer.Option("--format", metavar="FORMAT", help="Text format; auto detects it per file."),
 ]
+Script = Annotated[
+    Literal["simplified", "traditional"] | None,
+    typer.Option(
+        metavar="NAME",
+        help="Convert Chinese characters to simplified or traditional ones. Needs wordpiece. Default: as they are.",
+    ),
+]
 TextField = Annotated[str, typer.Option("--field", metavar="NAME", help="Text field of JSONL and Parquet files.")]
 OnBadText = Annotated[
     Literal["fail", "skip"],

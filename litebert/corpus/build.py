@@ -53,6 +53,7 @@ from litebert.corpus.unfinished import (
 )
 from litebert.corpus.writer import SeenDocuments, ShardWriter
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
+from litebert.text.word_starts import check_jieba
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,8 @@ def build_corpus(
     """Build a corpus from files, folders, globs, standard input ("-") and `texts`, or add what it does not have yet."""
     options = options or BuildOptions()
     check_options(options)
+    if tokenizer.words == "jieba":
+        check_jieba()
     started = time.monotonic()
     is_ours = any((directory / name).exists() for name in (LOCK_FILE, SOURCES))
     if directory.exists() and not is_ours and any(directory.iterdir()):

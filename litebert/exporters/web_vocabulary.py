@@ -13,6 +13,7 @@ from litebert.core.errors import ConfigError
 from litebert.core.protobuf import get_bytes, get_number, iter_fields
 from litebert.tasks.groups import SequenceForm
 from litebert.tasks.words import belongs_to_word, is_unspaced
+from litebert.text.chinese_script import find_conversion, find_step, list_conversions
 from litebert.text.sentencepiece_backend import MODEL_FILE
 from litebert.text.tokenizer import SPECIAL_NAMES, Tokenizer
 
@@ -38,7 +39,8 @@ def describe_vocabulary(tokenizer: Tokenizer, form: SequenceForm) -> dict[str, A
     if tokenizer.model_file == MODEL_FILE:
         return common | _describe_unigram(tokenizer)
     facts = json.loads(tokenizer.model)
-    if facts["model"]["type"] == "WordPiece" and (facts.get("normalizer") or {}).get("type") == "BertNormalizer":
+    rules = facts.get("normalizer") or {}
+    if facts["model"]["type"] == "WordPiece" and (rules.get("type") == "BertNormalizer" or find_step(rules)):
         return common | _describe_wordpiece(tokenizer, facts)
     raise ConfigError(
         "no-web-tokenizer",
@@ -101,6 +103,9 @@ def _between(processor: Any, letter: str) -> str:
 
 def _describe_wordpiece(tokenizer: Tokenizer, facts: dict[str, Any]) -> dict[str, Any]:
     normalizer, model = facts["normalizer"], facts["model"]
+    conversion = find_conversion(tokenizer.model)
+    if conversion:
+        normalizer = normalizer["normalizers"][1]
     strips = normalizer["strip_accents"]
     return {
         "unusable": sorted(tokenizer.special_ids),
@@ -108,6 +113,7 @@ def _describe_wordpiece(tokenizer: Tokenizer, facts: dict[str, Any]) -> dict[str
             "lowercase": normalizer["lowercase"],
             "strip_accents": normalizer["lowercase"] if strips is None else strips,
             "handle_chinese_chars": normalizer["handle_chinese_chars"],
+            "characters": list_conversions(conversion) if conversion else {},
         },
         "prefix": model["continuing_subword_prefix"],
         "max_characters": model["max_input_chars_per_word"],

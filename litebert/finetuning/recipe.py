@@ -177,6 +177,40 @@ PAPER = {
     "race-middle": PaperRow(2e-5, 32, 0.1, 0.1, 12000, 1000, 512),
     "race-high": PaperRow(2e-5, 32, 0.1, 0.1, 12000, 1000, 512),
 }
+
+
+class PublishedRow(NamedTuple):
+    """The fine-tuning hyper-parameters of a published baseline, which trains by epochs. Dropout is BERT's 0.1."""
+
+    learning_rate: float
+    batch_size: int
+    epochs: float
+    max_length: int
+    warmup_share: float = 0.1
+
+
+# The baseline scripts of CLUE's authors, for BERT-base (github.com/CLUEbenchmark/CLUE, baselines/models_pytorch), but
+# cluener is from CLUEbenchmark/CLUENER2020 (pytorch_version/run_ner_softmax.sh), msra-ner from CLUE's
+# baselines/models/bert, chnsenticorp from PaddlePaddle/ERNIE (script/run_ChnSentiCorp.sh). CHID's script has 64 tokens
+# around the blank; our reader takes 60 characters on either side, which need 136.
+CHINESE = {
+    "afqmc": PublishedRow(2e-5, 16, 3, 128),
+    "tnews": PublishedRow(2e-5, 16, 3, 128),
+    "iflytek": PublishedRow(2e-5, 16, 3, 128),
+    "cmnli": PublishedRow(3e-5, 16, 2, 128),
+    "ocnli": PublishedRow(3e-5, 16, 2, 128),
+    "csl": PublishedRow(1e-5, 8, 5, 256),
+    "cluewsc": PublishedRow(1e-5, 16, 50, 128),
+    "cmrc2018": PublishedRow(3e-5, 32, 2, 256),
+    "drcd": PublishedRow(3e-5, 32, 2, 256),
+    "c3": PublishedRow(2e-5, 16, 8, 512, 0.05),
+    "chid": PublishedRow(2e-5, 24, 3, 136, 0.06),
+    "cluener": PublishedRow(3e-5, 24, 4, 128),
+    "msra-ner": PublishedRow(2e-5, 16, 5, 256),
+    "lcqmc": PublishedRow(2e-5, 16, 4, 128),
+    "xnli-zh": PublishedRow(2e-5, 8, 4, 512),
+    "chnsenticorp": PublishedRow(5e-5, 24, 10, 256, 0.0),
+}
 # For two cores: there is time only for short texts. The learning rate depends on the model's width. No dropout, as in
 # the paper for most tasks: it costs a small model a third of what it could learn (docs/lab-notes.md).
 TWO_CORE: dict[str, Any] = {
@@ -198,6 +232,8 @@ TWO_CORE_BY_TASK: dict[str, dict[str, Any]] = {
     "race-middle": {"train": {"max_length": 256, "batch_size": 8}},
     "race-high": {"train": {"max_length": 256, "batch_size": 8}},
     "choice": {"train": {"max_length": 256, "batch_size": 8}},
+    "c3": {"train": {"max_length": 256, "batch_size": 8}},
+    "chid": {"train": {"max_length": 136, "batch_size": 8}},
 }
 
 # The length of adaptive runs. A small training set is repeated until dev no longer improves: three epochs of 300 rows
@@ -209,8 +245,8 @@ PAPER_WIDTH = 768  # models narrower than BERT-base hardly learn at the paper's 
 
 
 def choose_recipe(task: str, *, hidden_size: int, has_gpu: bool) -> str:
-    """The default recipe: the paper's if it covers the task, the model is wide enough and there is a GPU."""
-    return "paper" if task in PAPER and has_gpu and hidden_size >= PAPER_WIDTH else "adaptive"
+    """The default recipe: the published one of the task if the model is wide enough and there is a GPU."""
+    return "paper" if task in (*PAPER, *CHINESE) and has_gpu and hidden_size >= PAPER_WIDTH else "adaptive"
 
 
 def choose_epochs(usual: float, num_examples: int, batch_size: int, *, has_gpu: bool) -> float:
@@ -262,10 +298,12 @@ def build_finetune_recipe(values: Mapping[str, Any]) -> FinetuneRecipe:
 def _base_values(task: str, source: str, hidden_size: int) -> dict[str, Any]:
     source = source or ("paper" if task in PAPER else "two-core")
     if source == "paper":
+        if task in CHINESE:
+            return _published_values(CHINESE[task])
         if task not in PAPER:
             raise ConfigError(
                 "unknown-recipe",
-                f"recipe 'paper' has no settings for task '{task}', only for {', '.join(PAPER)}",
+                f"recipe 'paper' has no settings for task '{task}', only for {', '.join((*PAPER, *CHINESE))}",
                 option="recipe",
             )
         row = PAPER[task]
@@ -295,6 +333,19 @@ def _base_values(task: str, source: str, hidden_size: int) -> dict[str, Any]:
     values = read_toml_values(file, "recipe")
     values.pop("job", None)  # the recipe.toml of a run records its data and weights there
     return values
+
+
+def _published_values(row: PublishedRow) -> dict[str, Any]:
+    return {
+        "train": {
+            "batch_size": row.batch_size,
+            "epochs": row.epochs,
+            "warmup_share": row.warmup_share,
+            "max_length": row.max_length,
+        },
+        "optim": {"name": "adamw", "learning_rate": row.learning_rate},
+        "model": {"dropout_rate": 0.1, "classifier_dropout_rate": 0.1},
+    }
 
 
 def list_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

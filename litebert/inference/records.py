@@ -31,7 +31,7 @@ from litebert.tasks.kinds.token_tags import TaggedWords
 from litebert.tasks.predictions import Prediction, predict_answers
 from litebert.tasks.squad.reading import Question, read_question_lines, read_squad
 from litebert.tasks.texts import TextExample
-from litebert.tasks.words import cut_text, find_words
+from litebert.tasks.words import Cut, cut_text
 
 STDIN = "standard input"
 TABLES = (".csv", ".tsv", ".jsonl", ".json")
@@ -204,7 +204,7 @@ def _questions_of_file(file: Path, options: TableOptions) -> Iterable[Any]:
     return read_question_lines(read_text(file, options.encoding), str(file))
 
 
-def _sentences_of_lines(lines: str, where: str, options: TableOptions, *, splits_words: bool) -> Iterable[Any]:
+def _sentences_of_lines(lines: str, where: str, options: TableOptions, *, splits_words: Cut) -> Iterable[Any]:
     """One sentence per line, split into words like the training texts, or at white space."""
     del options  # a line has no columns
     for number, line in enumerate(lines.split("\n"), start=1):
@@ -212,7 +212,7 @@ def _sentences_of_lines(lines: str, where: str, options: TableOptions, *, splits
             yield _cut_sentence(str(number), line, f"{where}:{number}", splits_words=splits_words)
 
 
-def _sentences_of_values(texts: Sequence[Any], *, splits_words: bool) -> list[Any]:
+def _sentences_of_values(texts: Sequence[Any], *, splits_words: Cut) -> list[Any]:
     return [
         _cut_sentence(str(n), one, f"texts[{n}]", splits_words=splits_words)
         if isinstance(one, str)
@@ -221,14 +221,14 @@ def _sentences_of_values(texts: Sequence[Any], *, splits_words: bool) -> list[An
     ]
 
 
-def _cut_sentence(identity: str, text: str, where: str, *, splits_words: bool) -> TaggedWords:
+def _cut_sentence(identity: str, text: str, where: str, *, splits_words: Cut) -> TaggedWords:
     """A plain text's words, with their places in it."""
     cut = cut_text(text, splits_words=splits_words)
     words = tuple(text[word.start : word.end] for word in cut)
     return TaggedWords(identity, words, where=where, offsets=tuple((word.start, word.end) for word in cut))
 
 
-def _sentences_of_file(file: Path, options: TableOptions, *, splits_words: bool) -> Iterable[Any]:
+def _sentences_of_file(file: Path, options: TableOptions, *, splits_words: Cut) -> Iterable[Any]:
     """A table, CoNLL columns with or without tags, or one sentence per line, with or without tags (word/TAG)."""
     if file.suffix.lower() == ".txt":
         lines = read_text(file, options.encoding)
@@ -240,7 +240,7 @@ def _sentences_of_file(file: Path, options: TableOptions, *, splits_words: bool)
         columns = replace(find_columns(table, options, needs_label=False, usual=TAGGED_WORDS), label=None)
         _tell_columns(file, columns, options)
         if splits_words and all(isinstance(row.cells.get(columns.text), str) for row in table.rows):
-            table = replace(table, rows=[_split_text(row, columns.text) for row in table.rows])
+            table = replace(table, rows=[_split_text(row, columns.text, splits_words) for row in table.rows])
         return read_tagged_rows(table, columns, needs_tags=False)
     notes: list[str] = []
     sentences = read_conll(file, options, needs_tags=False, notes=notes)
@@ -249,10 +249,11 @@ def _sentences_of_file(file: Path, options: TableOptions, *, splits_words: bool)
     return [replace(sentence, label=None) for sentence in sentences]
 
 
-def _split_text(row: Row, column: str) -> Row:
+def _split_text(row: Row, column: str, splits_words: Cut) -> Row:
     """The row with its text split into words like the training texts."""
     text = row.cells[column]
-    return replace(row, cells={**row.cells, column: [text[word.start : word.end] for word in find_words(text)]})
+    words = [text[word.start : word.end] for word in cut_text(text, splits_words=splits_words)]
+    return replace(row, cells={**row.cells, column: words})
 
 
 def _texts_of_lines(lines: str, where: str, options: TableOptions) -> Iterable[Any]:

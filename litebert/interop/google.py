@@ -8,11 +8,13 @@ from litebert.core.errors import DataError
 from litebert.core.files import read_json
 from litebert.interop.google_names import (
     COUNTERS,
+    FACTOR,
     HEADS,
     LABELS_AT,
     OBJECT_GRAPH,
     SLOTS,
     STEP,
+    TOKENS,
     GoogleFamily,
     Groups,
     canonical_name,
@@ -28,6 +30,10 @@ from litebert.model.config import HeadKind, HeadSpec, ModelConfig
 
 CONFIG_PATTERNS = ("albert_config*.json", "bert_config*.json")
 TOKENIZER_PATTERNS = ("*.model", "vocab*.txt", "*vocab.txt")
+_MULTIPLIED = (
+    "the two factors of the token embeddings were multiplied (E = H): this layout projects tokens before positions and "
+    "segments are added"
+)
 LARGEST_STEP = 1 << 53  # above this, float64 cannot represent every integer
 FAMILY_SCOPES: dict[GoogleFamily, str] = {"albert": "bert/encoder/transformer/group_", "bert": "bert/encoder/layer_"}
 
@@ -63,6 +69,9 @@ def open_google(prefix: Path, load_options: LoadOptions = LoadOptions()) -> Sour
             "the official models are TensorFlow 1 checkpoints",
         )
     store, slots = _sort_variables(bundle)
+    is_factored = FACTOR in store.tensors
+    if is_factored:
+        store = _multiply_embeddings(store, prefix)
     family = _find_family(store.tensors, prefix)
     config_file = load_options.config or _find_file(prefix, CONFIG_PATTERNS)
     if config_file is None:
@@ -72,6 +81,8 @@ def open_google(prefix: Path, load_options: LoadOptions = LoadOptions()) -> Sour
         )
     stated = read_json(config_file)
     config = read_their_config(stated, family, "google", config_file)
+    if is_factored:
+        config = replace(config, embedding_size=config.hidden_size)
     config = replace(config, has_pooler=any(name.startswith("bert/pooler/") for name in store.tensors))
     groups = read_google_groups(stated) if family == "albert" else None
     heads, partial = _find_heads(store, load_options, prefix)
@@ -95,7 +106,12 @@ def open_google(prefix: Path, load_options: LoadOptions = LoadOptions()) -> Sour
         step=_read_step(bundle),
         tokenizer_path=load_options.tokenizer or _find_tokenizer(prefix),
         stated=stated,
-        notes=(*_notes(groups, heads, store), *note_partial(partial), *(["there is no head"] if is_missing else [])),
+        notes=(
+            *([_MULTIPLIED] if is_factored else []),
+            *_notes(groups, heads, store),
+            *note_partial(partial),
+            *(["there is no head"] if is_missing else []),
+        ),
     )
 
 
@@ -140,6 +156,20 @@ def _sort_variables(bundle: Bundle) -> tuple[Store, dict[str, dict[str, str]]]:
         files=tuple(sorted(bundle.prefix.parent.glob(f"{bundle.prefix.name}.*"))),
     )
     return store, slots
+
+
+def _multiply_embeddings(store: Store, prefix: Path) -> Store:
+    """The store with the product of both factors as the table of tokens: [V, E] by [E, H], which computes the same."""
+    first, second = (store.tensors.get(name) for name in (TOKENS, FACTOR))
+    if first is None or second is None or len(first.shape) != 2 or first.shape[1:] != second.shape[:1]:
+        shapes = [None if one is None else list(one.shape) for one in (first, second)]
+        raise DataError(
+            "unknown-model", f"{prefix}: {TOKENS} and {FACTOR} have shapes {shapes}, which cannot be multiplied"
+        )
+    table = Stored((first.shape[0], *second.shape[1:]), first.dtype)
+    tensors = {name: stored for name, stored in store.tensors.items() if name != FACTOR} | {TOKENS: table}
+    read = lambda name: store.read(TOKENS) @ store.read(FACTOR) if name == TOKENS else store.read(name)  # noqa: E731
+    return replace(store, tensors=tensors, read=read)
 
 
 def _place_slots(places: dict[str, Place], slots: dict[str, dict[str, str]]) -> dict[str, Place]:

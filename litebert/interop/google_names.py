@@ -146,10 +146,26 @@ def google_group(layer: int, num_layers: int, num_groups: int) -> int:
 def canonical_name(name: str) -> str:
     """The name of a variable in the official code, for any known variant."""
     name = re.sub(r":0$", "", name).removeprefix("module/")
-    return re.sub(r"layer_normalization(_\d+)?(?=/|$)", r"LayerNorm\1", name)
+    name = re.sub(r"layer_normalization(_\d+)?(?=/|$)", r"LayerNorm\1", name)
+    if name.startswith(_SHARED):
+        name = name.removeprefix(_SHARED)
+        theirs = next((theirs for theirs in SHARED_LAYER if name.startswith(theirs)), "")
+        name = f"{_ALBERT}/group_0/inner_group_0/{SHARED_LAYER.get(theirs, '')}{name.removeprefix(theirs)}"
+    return name
 
 
 _ALBERT = "bert/encoder/transformer"
+# The layout of brightmart/albert_zh, older than Google's code: the parts of its layer; the first match wins
+_SHARED = "bert/encoder/layer_shared/"
+SHARED_LAYER = {
+    "attention/output/LayerNorm": "LayerNorm",
+    "attention": "attention_1",
+    "intermediate/dense": "ffn_1/intermediate/dense",
+    "output/dense": "ffn_1/intermediate/output/dense",
+    "output/LayerNorm": "LayerNorm_1",
+}
+# There, a token's vector is projected before positions and segments are added: [V, E] and [E, H]
+TOKENS, FACTOR = "bert/embeddings/word_embeddings", "bert/embeddings/word_embeddings_2"
 
 
 def _scopes(family: GoogleFamily, config: ModelConfig, groups: Groups | None) -> list[str]:

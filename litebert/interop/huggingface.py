@@ -80,6 +80,9 @@ def open_huggingface(folder: Path, load_options: LoadOptions = LoadOptions(), na
     if family == "distilbert":
         store = _with_zero_segments(store, config)
         notes.append("distilbert has no segments: both rows of the table are zero")
+    if family == "ernie" and stated.get("use_task_id"):
+        store = _with_first_task(store, folder)
+        notes.append("the vector of task id 0, which transformers adds by default, was added to the segments")
     config = replace(config, has_pooler=_has_pooler(store, family, heads))
     config, unread = _settle(config, family, store, heads, notes)
     places = {ours: Place(theirs) for ours, theirs in name_table(family, config, heads).items()}
@@ -201,6 +204,19 @@ def _with_zero_segments(store: Store, config: ModelConfig) -> Store:
         tensors={**store.tensors, name: Stored(shape, "float32")},
         read=lambda asked: torch.zeros(shape) if asked == name else store.read(asked),
     )
+
+
+def _with_first_task(store: Store, folder: Path) -> Store:
+    """The store of an ERNIE whose segments include the vector of task id 0: every token has a segment and this task."""
+    tasks, segments = (f"ernie.embeddings.{kind}_type_embeddings.weight" for kind in ("task", "token"))
+    found, table = store.tensors.get(tasks), store.tensors.get(segments)
+    if found is None or table is None or not found.shape[:1] > (0,) or found.shape[1:] != table.shape[1:]:
+        raise DataError(
+            "unsupported-config",
+            f"{folder}: use_task_id = true, but the weights have no {tasks} of the segments' width",
+        )
+    read = lambda name: store.read(name) + store.read(tasks)[0] if name == segments else store.read(name)  # noqa: E731
+    return replace(store, tensors={name: one for name, one in store.tensors.items() if name != tasks}, read=read)
 
 
 def _expected_heads(stated: Mapping[str, Any]) -> set[HeadKind]:

@@ -207,12 +207,6 @@ def _check_expressible(given: Mapping[str, Any], family: Family, where: Path) ->
             "unsupported-config",
             f"{where}: quantization_config: quantized weights are not supported; use the original model",
         )
-    if family == "ernie" and given.get("use_task_id"):
-        raise DataError(
-            "unsupported-config",
-            f"{where}: use_task_id = true: task id embeddings are not supported; use an ERNIE "
-            "without them, such as ernie-1.0",
-        )
     if family == "roberta" and given["pad_token_id"] != 1:
         raise DataError(
             "unsupported-config",

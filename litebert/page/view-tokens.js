@@ -11,7 +11,7 @@ export const tokens = {
   fields: () => [{ name: "text", label: say("text"), rows: 3 }],
   examples: {
     en: [{ text: "Ada Lovelace met Charles Babbage in London in 1833 ." }, { text: "The old cat sees a bird near the river ." }],
-    zh: [{ text: "小明 在 北京 大学 读书 。" }],
+    zh: [{ text: "小明在北京大学读书。" }],
   },
   toValues: (input) => ({ text: Array.isArray(input) ? input.join(" ") : input }),
   hint: (values) => (values.text?.trim() ? null : say("empty")),

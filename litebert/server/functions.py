@@ -22,7 +22,7 @@ from litebert.tasks.kinds.token_tags import TaggedWords, find_spans
 from litebert.tasks.squad.reading import Question
 from litebert.tasks.squad.task import to_reply
 from litebert.tasks.texts import TextExample, check_num_texts
-from litebert.tasks.words import cut_text
+from litebert.tasks.words import Cut, cut_text
 
 NUM_OTHERS = 3  # next-best answers returned per question
 MAX_GAPS = 16  # masks per text; each needs scores for the whole vocabulary
@@ -154,11 +154,12 @@ def _to_tagged_words(predictor: Predictor, text: str | list[str]) -> list[Tagged
     return [TaggedWords("", words)] if words else []
 
 
-def _splits_words(predictor: Predictor) -> bool:
-    return bool(getattr(predictor.task, "splits_words", False))
+def _splits_words(predictor: Predictor) -> Cut:
+    splits_words: Cut = getattr(predictor.task, "splits_words", False)
+    return splits_words
 
 
-def _find_words(text: str | list[str], *, splits_words: bool = False) -> tuple[str, list[tuple[str, int, int]]]:
+def _find_words(text: str | list[str], *, splits_words: Cut = False) -> tuple[str, list[tuple[str, int, int]]]:
     """The text (a list of words is joined by spaces), and each word with its start and end in it."""
     if isinstance(text, str):
         cut = cut_text(text, splits_words=splits_words)

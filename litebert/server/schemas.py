@@ -90,7 +90,7 @@ class Tag(Ask):
         fail_fast=True,
         min_length=1,
         examples=[["Ada lived in London."]],
-        description="Texts, cut into words at white space; or lists of words.",
+        description="Texts, cut into words at white space (Chinese without spaces into characters); or lists of words.",
     )
 
 

@@ -15,8 +15,10 @@ import numpy as np
 from litebert.core.errors import ConfigError, DataError, suggest
 from litebert.core.options import build_options
 from litebert.tasks.bag_of_words import Answer, learn_choices, learn_labels, learn_numbers, learn_tags
+from litebert.tasks.files.chinese_tags import read_cluener, read_msra
 from litebert.tasks.files.choice_files import race_reader, read_choice_dataset
 from litebert.tasks.files.clue import CLUE, clue_reader
+from litebert.tasks.files.clue_choices import read_c3, read_chid
 from litebert.tasks.files.custom import read_classes, read_multi_labels, read_numbers, read_tags
 from litebert.tasks.files.glue import GLUE, glue_reader
 from litebert.tasks.files.reading import ExitOptions, PassageOptions, TableOptions
@@ -145,6 +147,8 @@ KINDS: dict[str, Kind] = {
 _GLUE = ("dev", "test", *_COLUMNS, "group", "on_error", *_CHOICE)
 _CLUE = (*_COLUMNS, "group", "on_error", *_CHOICE)
 _SQUAD = (*_COLUMNS, "group", "is_balanced", *_CHOICE)
+_CHINESE_CHOICE = (*_COLUMNS, "group", "on_error", "is_balanced", *_CHOICE)
+_CHINESE_TAGS = (*_COLUMNS, "group", "is_balanced", *_CHOICE)
 _RACE = ("dev", "test", *_COLUMNS, "group", "on_error", "encoding", "is_balanced", *_CHOICE)
 
 # The name of a published task -> how its files are read.
@@ -154,6 +158,10 @@ TASKS: dict[str, Reader] = {
     "squad-v2": Reader(squad_reader(SpanTask("squad-v2", "2.0", "conditional_span")), _SQUAD),
     "squad-v2-simple": Reader(squad_reader(SpanTask("squad-v2-simple", "2.0", "span")), _SQUAD),  # BERT's [CLS]
     **{name: Reader(clue_reader(name), _CLUE) for name in CLUE},
+    "c3": Reader(read_c3, _CHINESE_CHOICE),
+    "chid": Reader(read_chid, _CHINESE_CHOICE),
+    "cluener": Reader(read_cluener, _CHINESE_TAGS),
+    "msra-ner": Reader(read_msra, _CHINESE_TAGS),
     "cmrc2018": Reader(squad_reader(SpanTask("cmrc2018", units="characters"), CMRC_FILES), _SQUAD),
     "drcd": Reader(squad_reader(SpanTask("drcd", units="characters"), DRCD_FILES), _SQUAD),
     "race": Reader(race_reader(), _RACE),

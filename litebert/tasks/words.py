@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 # Thai and Lao, Burmese, Khmer, kana, Chinese characters and their extensions: letters of scripts without spaces, as
 # the inside of a character class
@@ -13,6 +13,10 @@ _NUM_SAMPLED = 1000  # texts by which a language is recognized
 
 # kana, Chinese characters, and their compatibility forms and extensions
 _IDEOGRAPHS = (("\u3040", "\u30ff"), ("\u3400", "\u9fff"), ("\uf900", "\ufaff"), ("\U00020000", "\U0003ffff"))
+
+
+# How the texts of a task are cut: at spaces (False), by `find_words` (True), or into characters
+Cut = bool | Literal["characters"]
 
 
 class Word(NamedTuple):
@@ -36,11 +40,13 @@ def is_unspaced(character: str) -> bool:
     return bool(_UNSPACED.match(character))
 
 
-def cut_text(text: str, *, splits_words: bool) -> list[Word]:
-    """The words of a text to be tagged: cut at white space, or by `find_words` if training texts were (`splits_words`).
+def cut_text(text: str, *, splits_words: Cut) -> list[Word]:
+    """The words of a text to be tagged: cut at white space, or as the training texts were (`splits_words`).
 
     A text of a script without spaces would be one word; if it has no white space, `find_words` cuts it too.
     """
+    if splits_words == "characters":
+        return [Word(place, place + 1) for place, character in enumerate(text) if not character.isspace()]
     at_spaces = [Word(*match.span()) for match in re.finditer(r"\S+", text)]
     is_unspaced = len(at_spaces) == 1 and len(_UNSPACED.findall(text)) > 1
     return find_words(text) if splits_words or is_unspaced else at_spaces

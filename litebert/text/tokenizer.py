@@ -20,6 +20,7 @@ from litebert.core.options import build_options
 from litebert.core.sealed import build_record, read_sealed, write_sealed
 from litebert.text import sentencepiece_backend, tokenizers_backend
 from litebert.text.backend import Backend, Encoding
+from litebert.text.chinese_script import Script, add_script
 from litebert.text.normalize import Normalization
 from litebert.text.sentencepiece_backend import DigitComma, SentencePieceBackend
 from litebert.text.tokenizers_backend import TokenizersBackend
@@ -58,8 +59,6 @@ class Tokenizer:
     """Text to token ids. Adds no special tokens, and finds none in text: "[MASK]" typed by a person is five letters."""
 
     def __init__(self, backend: Backend, *, words: Words = "pieces") -> None:
-        if words == "jieba":
-            check_jieba()
         special = find_special_tokens(backend.vocabulary)
         self._backend = backend
         self.words = words
@@ -122,11 +121,41 @@ class Tokenizer:
         """Which of the tokens of `text` begin a word; the first always does."""
         marks = self.word_starts[np.asarray(token_ids, dtype=np.int64)]  # (T,)
         if self.words == "jieba":
+            check_jieba()  # only here: encoding alone does not need it
             encoding = self.encode_with_offsets(text)
             assert encoding.token_ids == list(token_ids), "mark_words needs the ids of the same text"
+            if isinstance(self._backend, TokenizersBackend):
+                text = self._backend.convert_script(text)  # jieba knows simplified words better
             marks[find_chinese_continuations(text, encoding.offsets)] = False
         marks[:1] = True
         return marks
+
+    def adapted(self, *, words: Words | None = None, script: Script | None = None) -> "Tokenizer":
+        """This tokenizer with words from elsewhere, or with Chinese characters converted to one script."""
+        backend = self._backend
+        if script is not None and backend.settings.get("script") not in (None, script):
+            raise ConfigError(
+                "conflicting-options",
+                f"this tokenizer already converts characters to {backend.settings['script']}, not {script}",
+                option="script",
+            )
+        if script is not None and "script" not in backend.settings:
+            if self.kind != "wordpiece":
+                raise ConfigError(
+                    "kind-not-chinese",
+                    f"script = {script} needs a WordPiece vocabulary, not {self.kind}",
+                    option="script",
+                )
+            backend = TokenizersBackend(add_script(backend.model, script))
+        if words == "jieba":
+            check_jieba()
+            if self.kind == "bpe":
+                raise ConfigError(
+                    "kind-not-chinese",
+                    "words = jieba needs a vocabulary of characters, such as WordPiece, not bpe",
+                    option="words",
+                )
+        return Tokenizer(backend, words=words or self.words)
 
     def save(self, directory: Path, *, replaces: bool = False) -> None:
         """Write everything into a new directory; `replaces` allows one that exists."""
@@ -204,6 +233,7 @@ class _Manifest:
     special_ids: dict[str, int]
     fingerprint: str
     normalization: dict[str, Any] | None = None  # SentencePiece's only
+    script: str | None = None  # of WordPiece that converts Chinese characters
     digit_comma: str | None = None
 
 
@@ -277,6 +307,8 @@ def _load_exported(file: Path) -> Tokenizer:
 
 def _load_foreign(file: Path, options: ReadingOptions | None) -> Tokenizer:
     options = options or ReadingOptions()
+    if options.words == "jieba":
+        check_jieba()
     backend: Backend
     if file.name == FAIRSEQ_FILE:
         is_camembert = "camembert" in f"{_read_beside(file, THEIR_CONFIG)} {_read_beside(file, MODEL_CONFIG)}".lower()

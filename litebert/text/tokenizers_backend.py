@@ -15,6 +15,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 from litebert.core.errors import DataError
 from litebert.core.protobuf import get_bytes, iter_fields
 from litebert.text.backend import Encoding
+from litebert.text.chinese_script import find_conversion, name_script
 from litebert.text.normalize import replace_surrogates
 from litebert.text.sentencepiece_backend import load_processor
 from litebert.text.word_cache import WordCache, find_cut
@@ -35,6 +36,7 @@ class TokenizersBackend:
         self.model = model
         self._original = _load_tokenizer(model)
         self._tokenizer = _load_tokenizer(_hide_special_names(model))
+        self._conversion = find_conversion(model)
         cut = find_cut(json.loads(model))
         self._cache = WordCache(cut, self._encode_whole) if cut else None
         self.kind = KINDS[type(self._tokenizer.model).__name__]
@@ -65,7 +67,13 @@ class TokenizersBackend:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {}  # the model file contains all of them
+        # the model file contains all of them; this one is for people
+        return {"script": name_script(self._conversion)} if self._conversion else {}
+
+    def convert_script(self, text: str) -> str:
+        """The text with its Chinese characters in the tokenizer's script, each in its place."""
+        converted = self._conversion.normalize_str(text) if self._conversion else text
+        return converted if len(converted) == len(text) else text
 
     def normalize(self, text: str) -> str:
         normalizer = self._tokenizer.normalizer

@@ -15,6 +15,7 @@ from tokenizers import models, normalizers, pre_tokenizers, trainers
 from litebert.core.errors import ConfigError, DataError, suggest
 from litebert.core.memory import describe_shortage
 from litebert.text.backend import Backend
+from litebert.text.chinese_script import Script, add_script, build_normalizer
 from litebert.text.normalize import Normalization, normalize, replace_surrogates
 from litebert.text.sentencepiece_backend import SentencePieceBackend
 from litebert.text.tokenizer import Kind, Tokenizer
@@ -44,6 +45,7 @@ class VocabularyOptions:
     vocab_size: int = 30_000
     lowercase: bool | None = None  # None: yes for unigram and WordPiece, no for BPE, as the published models
     words: Words = "pieces"
+    script: Script | None = None  # WordPiece: write Chinese characters in this script first
     character_coverage: float = 0.99995  # unigram: the share of the text's characters that get a piece
     input_sentence_size: int = 10_000_000  # unigram: the number of lines to sample, held in memory; 0 takes all
     min_frequency: int = 2  # WordPiece, BPE: rarer pairs are not merged
@@ -53,6 +55,12 @@ class VocabularyOptions:
         if self.kind not in get_args(Kind):
             raise ConfigError(
                 "unknown-value", f"unknown kind of vocabulary '{self.kind}'; {suggest(self.kind, get_args(Kind))}"
+            )
+        if self.script is not None and self.kind != "wordpiece":
+            raise ConfigError(
+                "kind-not-chinese",
+                f"script = {self.script} needs kind = wordpiece, not {self.kind}",
+                option="script",
             )
         if self.vocab_size <= 5:
             raise ConfigError(
@@ -170,7 +178,8 @@ def _train_wordpiece(source: _Source, options: VocabularyOptions, is_reported: b
     """
     tokenizer = _build_wordpiece(models.BPE(), options)
     words = Counter[str]()
-    for text in source.read():
+    convert = build_normalizer(options.script).normalize_str if options.script else str
+    for text in map(convert, source.read()):
         words.update(tokenizer.normalizer.normalize_str(text).split())
     source.check()
     room = options.vocab_size - len(BERT_SPECIAL) if options.words == "jieba" else None
@@ -188,7 +197,8 @@ def _train_wordpiece(source: _Source, options: VocabularyOptions, is_reported: b
     )
     tokenizer.train_from_iterator(_iter_repeated(words), trainer)
     model = models.WordPiece(tokenizer.get_vocab(), unk_token="[UNK]", max_input_chars_per_word=100)
-    return TokenizersBackend(mark_special(_build_wordpiece(model, options), BERT_SPECIAL))
+    final = mark_special(_build_wordpiece(model, options), BERT_SPECIAL)
+    return TokenizersBackend(add_script(final, options.script) if options.script else final)
 
 
 def _build_wordpiece(model: Any, options: VocabularyOptions) -> Any:

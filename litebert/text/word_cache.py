@@ -9,6 +9,9 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
+from litebert.text.chinese_script import find_step
+
+_CHINESE = "handle_chinese_chars"
 Cut = Callable[[str], list[str]]
 
 MAX_WORDS = 200_000  # about 70 MB; then the cache is emptied
@@ -18,6 +21,8 @@ _GPT2_WORD = re.compile(r"'(?:[stmd]|re|ve|ll)| ?[A-Za-z]+| ?[0-9]+| ?[^A-Za-z0-
 # For everything else, the parts between spaces, in which the library finds the words
 _SPACES_OR_CHINESE = re.compile(r"[一-鿿]|[^ 一-鿿]+")
 _WORD_WITH_SPACE = re.compile(r" ?[^ ]+")
+# After a Chinese character, `tokenizers` may replace these together with it when it converts scripts
+_MARK = re.compile("[\u0300-\u07ff]")
 _ODD_SPACE = re.compile(r"  |[^\S ]| $")
 
 
@@ -45,8 +50,10 @@ def find_cut(facts: dict[str, Any]) -> Cut | None:
         return None  # may contain spaces
     normalizer = facts["normalizer"] or {"type": None}
     splitter = facts["pre_tokenizer"] or {"type": None}
+    if splitter["type"] == "BertPreTokenizer" and find_step(normalizer) and normalizer["normalizers"][1][_CHINESE]:
+        return lambda text: [text] if _MARK.search(text) else _cut_spaces_and_chinese(text)
     if splitter["type"] == "BertPreTokenizer" and normalizer["type"] == "BertNormalizer":
-        return _cut_spaces_and_chinese if normalizer["handle_chinese_chars"] else _cut_spaces
+        return _cut_spaces_and_chinese if normalizer[_CHINESE] else _cut_spaces
     if (
         splitter["type"] == "ByteLevel"
         and splitter.get("use_regex", True)

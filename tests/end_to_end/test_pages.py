@@ -24,7 +24,7 @@ from shown_code import HUB_NAME, ROOT, Block, make_readers_folder, read_blocks, 
 DOCS = ROOT / "docs"
 FOLLOWED = [page.name for page in DOCS.glob("tutorial*.md")]  # by their own tests
 OUTPUT = ("results.md", "design.md")  # their blocks are commands of long ago, and a map
-PAGES = [page for page in sorted(DOCS.glob("*.md")) if page.name not in OUTPUT]
+PAGES = [page for page in sorted([*DOCS.glob("*.md"), *DOCS.glob("zh/*.md")]) if page.name not in OUTPUT]
 PAGES += [ROOT / "models/cpu-small-en/README.md", ROOT / "CONTRIBUTING.md"]
 MARK = re.compile(
     r"needs: (GPU|network|a server|several machines|Slurm|Docker|finished arms)|takes (minutes|hours)|part of "
@@ -193,7 +193,9 @@ def _write_tasks(folder: Path, texts: list[str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if page.name not in FOLLOWED], ids=lambda page: f"{page.parent.name}-{page.stem}"
+    "page",
+    [page for page in PAGES if page.parent != DOCS or page.name not in FOLLOWED],
+    ids=lambda page: f"{page.parent.name}-{page.stem}",
 )
 def test_everything_on_a_page_runs(page: Path, stage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = [block for block in read_blocks(page) if not block.mark or block.mark == "needs: network"]

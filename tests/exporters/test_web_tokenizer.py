@@ -17,7 +17,7 @@ from litebert.exporters.web_vocabulary import check_model, describe_vocabulary
 from litebert.inference.fill_mask import encode_masked
 from litebert.tasks.groups import build_form
 from litebert.text.tokenizer import Kind, Tokenizer, load_tokenizer
-from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
+from litebert.text.train_tokenizer import BERT_SPECIAL, VocabularyOptions, train_tokenizer
 
 SCRIPT = """
 import { readFileSync } from "node:fs";
@@ -91,6 +91,18 @@ def test_the_official_vocabulary_is_read_too(real_data: Path, tmp_path: Path) ->
     lines = (real_data / "glue" / "SST-2" / "dev.tsv").read_text("utf-8").split("\n")[1:300]
     texts = [*lines, *rare_lines(), "In 2010, some 1,000 people; 9,999, too."]
     assert run_node(tmp_path, tokenizer, texts)["ids"] == tokenizer.encode_batch(texts)
+
+
+def test_chinese_characters_are_converted_as_in_python(tmp_path: Path) -> None:
+    pytest.importorskip("opencc")
+    texts = ["台湾的图书馆在发展 OpenCC 2。", "臺灣的圖書館在發展ＡＢ！"]
+    (tmp_path / "vocab.txt").write_text("\n".join([*BERT_SPECIAL, *dict.fromkeys(texts[0]), "open"]), "utf-8")
+    tokenizer = load_tokenizer(tmp_path / "vocab.txt").adapted(script="simplified")
+    found = run_node(tmp_path, tokenizer, texts)
+    assert found["ids"] == tokenizer.encode_batch(texts)
+    assert found["ids"][0][:8] == found["ids"][1][:8]
+    for text, places in zip(texts, found["places"], strict=True):
+        assert [tuple(place) for place in places] == tokenizer.encode_with_offsets(text).offsets
 
 
 def test_a_byte_level_vocabulary_is_refused() -> None:

@@ -21,6 +21,7 @@ from litebert.core.view import View
 from litebert.finetuning import finetune as story
 from litebert.finetuning.finetune import finetune
 from litebert.finetuning.recipe import (
+    CHINESE,
     PAPER,
     FinetuneRecipe,
     build_finetune_recipe,
@@ -29,7 +30,7 @@ from litebert.finetuning.recipe import (
     settle_length,
 )
 from litebert.finetuning.run_folder import Job, build_task_model
-from litebert.tasks.catalog import read_dataset, restore_task, task_facts
+from litebert.tasks.catalog import list_readers, read_dataset, restore_task, task_facts
 from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.finetuning import Chance, Dataset
 from litebert.tasks.kinds.choices import Choices
@@ -378,6 +379,15 @@ def test_the_paper_has_a_row_for_every_task_that_its_recipe_is_offered_for() -> 
     assert {name.removesuffix("-middle").removesuffix("-high") for name in PAPER} == set(TABLE_14)
 
 
+@pytest.mark.parametrize("task", CHINESE)
+def test_a_chinese_task_has_the_recipe_of_its_published_baseline(task: str) -> None:
+    assert task in list_readers()
+    recipe, row = load_finetune_recipe(task, "paper"), CHINESE[task]
+    found = (recipe.train.batch_size, recipe.train.epochs, recipe.train.max_length, recipe.train.warmup_share)
+    assert found == (row.batch_size, row.epochs, row.max_length, row.warmup_share)
+    assert (recipe.optim.learning_rate, recipe.model.dropout_rate, recipe.train.steps) == (row.learning_rate, 0.1, 0)
+
+
 @pytest.mark.parametrize(
     ("num_examples", "epochs", "steps"), [(100, 3.0, 12), (33, 1.0, 2), (64, 3.0, 6), (64, 0.5, 1), (64, 0.1, 1)]
 )
@@ -500,6 +510,8 @@ def test_an_adaptive_run_is_as_long_as_its_data_needs(num_examples: int, has_gpu
         ("sst-2", 768, False, "adaptive"),
         ("sst-2", 192, True, "adaptive"),
         ("sst-2", 768, True, "paper"),
+        ("tnews", 768, True, "paper"),
+        ("tnews", 312, True, "adaptive"),
         ("classification", 768, True, "adaptive"),
     ],
 )

@@ -17,7 +17,7 @@ from torch import Tensor
 from litebert import load_checkpoint
 from litebert.core.errors import DataError
 from litebert.interop.convert import ConvertOptions, convert
-from litebert.interop.google_names import GoogleFamily, Groups, google_group, name_table
+from litebert.interop.google_names import SHARED_LAYER, GoogleFamily, Groups, google_group, name_table
 from litebert.interop.names import rows_of_groups
 from litebert.interop.source import FOR_TRAINING, LoadOptions
 from litebert.interop.tensorflow import read_index
@@ -192,6 +192,36 @@ def test_a_group_that_floating_point_never_reads_is_left_out_by_name(tmp_path: P
     with torch.no_grad():
         logits = model_of_ours.masked_lm_logits(model_of_ours.encoder(token_ids).hidden)
         torch.testing.assert_close(logits, model.eval()(token_ids).prediction_logits, atol=1e-4, rtol=0)
+
+
+def test_the_layout_of_albert_zh_is_read(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    wide = replace(CONFIG, embedding_size=CONFIG.hidden_size)
+    ours, theirs = make_variables("albert", wide, PRETRAINING)
+    layer = "bert/encoder/transformer/group_0/inner_group_0/"
+    parts = {official: shared for shared, official in SHARED_LAYER.items()}
+    older = {}
+    for name, tensor in theirs.items():
+        if name.startswith(layer):
+            part = max((part for part in parts if name.startswith(f"{layer}{part}/")), key=len)
+            name = f"bert/encoder/layer_shared/{parts[part]}{name.removeprefix(layer + part)}"
+        older[name] = tensor
+    generator = torch.Generator().manual_seed(1)
+    factors = [torch.randn(shape, generator=generator) for shape in ((wide.vocab_size, 4), (4, wide.hidden_size))]
+    older |= dict(zip(("bert/embeddings/word_embeddings", "bert/embeddings/word_embeddings_2"), factors, strict=True))
+    assert len([name for name in older if "layer_shared" in name]) == 16
+    # its configuration states the size of the first factor
+    folder = save(tmp_path, "albert", replace(CONFIG, embedding_size=4), older, tiny_tokenizer)
+    (folder / "albert_config.json").rename(folder / "albert_config_tiny.json")
+    checkpoint = load_checkpoint(folder)
+    assert checkpoint.config == wide
+    expected = ours | {"encoder.embeddings.token.weight": factors[0] @ factors[1]}
+    assert same(checkpoint.load_weights(), expected)
+    convert(folder, tmp_path / "hf", ConvertOptions(to="huggingface"))
+    _, report = transformers.AutoModelForPreTraining.from_pretrained(tmp_path / "hf", output_loading_info=True)
+    assert not any(report.values()), report
+    with refuses(DataError, "unknown-model"):
+        short = {"bert/embeddings/word_embeddings_2": factors[1][1:]}
+        load_checkpoint(save(tmp_path, "albert", replace(CONFIG, embedding_size=4), older | short, tiny_tokenizer))
 
 
 def spell_otherwise(name: str, way: str) -> str:

@@ -164,8 +164,23 @@ def test_distilbert_without_segments_is_no_problem(make_theirs: Callable[..., Th
     assert {finding.level for finding in diagnose(tmp_path / "ours").findings if "zero" in finding.text} == {"warning"}
 
 
-def test_ernie_with_task_ids_is_refused(make_theirs: Callable[..., Theirs]) -> None:
-    theirs = make_theirs("ernie", "ForMaskedLM", use_task_id=True)
+def test_the_first_task_id_of_ernie_is_added_to_the_segments(
+    make_theirs: Callable[..., Theirs], tmp_path: Path
+) -> None:
+    theirs = make_theirs("ernie", "ForMaskedLM", use_task_id=True, task_type_vocab_size=3)
+    checkpoint = load_checkpoint(theirs.folder)
+    torch.testing.assert_close(
+        hidden_states(checkpoint.load_model().eval()), hidden_states(theirs.model), atol=2e-6, rtol=0
+    )
+    convert(theirs.folder, tmp_path / "ours")
+    convert(tmp_path / "ours", tmp_path / "again", ConvertOptions(to="huggingface"))
+    again = load_checkpoint(tmp_path / "again").load_model().eval()
+    torch.testing.assert_close(hidden_states(again), hidden_states(theirs.model), atol=2e-6, rtol=0)
+
+
+def test_an_ernie_whose_task_vectors_are_missing_is_refused(make_theirs: Callable[..., Theirs]) -> None:
+    theirs = make_theirs("ernie", "ForMaskedLM")
+    change_config(theirs.folder, use_task_id=True)
     with refuses(DataError, "unsupported-config"):
         load_checkpoint(theirs.folder)
 

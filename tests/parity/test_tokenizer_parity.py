@@ -3,10 +3,12 @@
 Where they differ, the line must contain something that docs/tokenizers.md explains; no line of real text does.
 """
 
+import gzip
 import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ import sentencepiece
 import tokenizers
 from varied_lines import iter_rare_lines, iter_varied_lines
 
+from litebert.text.chinese_script import Script
 from litebert.text.tokenizer import ReadingOptions, Tokenizer, load_tokenizer
 from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
 
@@ -122,6 +125,26 @@ def test_bert_ids_are_those_of_tokenizers_and_transformers_but_for_special_names
     vocabulary = {piece: index for index, piece in enumerate(tokenizer.pieces(range(tokenizer.vocab_size)))}
     peer = BertTokenizer(vocab=vocabulary)
     assert_same_except(lines, ours, peer(lines, add_special_tokens=False)["input_ids"], SPECIAL_NAMES.search)
+
+
+@pytest.mark.parametrize("script", [None, "simplified"])
+def test_5000_lines_of_chinese_wikipedia_have_the_ids_and_offsets_of_tokenizers(
+    real_data: Path, bert_file: Path, script: Script | None, tmp_path: Path
+) -> None:
+    if script:
+        pytest.importorskip("opencc")
+    ours = load_tokenizer(bert_file).adapted(script=script)
+    ours.save(tmp_path / "saved")
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "saved" / "tokenizer.json"))
+    if script is None:
+        theirs = tokenizers.BertWordPieceTokenizer(str(bert_file), lowercase=True)
+    with gzip.open(real_data / "corpora" / "zhwiki" / "zhwiki_00.gz", "rt", encoding="utf-8") as file:
+        lines = list(islice((line.rstrip("\n") for line in file if len(line) > 20 and not line.startswith("<")), 5000))
+    assert len(lines) == 5000
+    peer = theirs.encode_batch(lines, add_special_tokens=False)
+    assert ours.encode_batch(lines) == [encoding.ids for encoding in peer]
+    found = [ours.encode_with_offsets(line) for line in lines]
+    assert [(one.token_ids, one.offsets) for one in found] == [(encoding.ids, encoding.offsets) for encoding in peer]
 
 
 def test_bert_ids_are_those_of_the_reference_python_but_for_final_sigma_and_unassigned_characters(

@@ -304,7 +304,7 @@ def test_it_can_be_used_without_a_mouse(open_page: OpenPage) -> None:
 
 def test_the_interface_speaks_chinese_and_remembers_it(open_page: OpenPage) -> None:
     page = open_page(locale="zh-CN")
-    assert page.locator("[role=tab]").all_inner_texts() == ["填空", "顺序", "比较", "它如何阅读"]
+    assert page.locator("[role=tab]").all_inner_texts() == ["填空", "顺序", "比较", "模型如何阅读"]
     assert page.get_attribute("html", "lang") == "zh-Hans"
     page.fill("#field-fill-mask-text", "the [MASK]")
     page.click("#language")

@@ -28,6 +28,7 @@ def labels_of(dataset: Dataset) -> tuple[str, ...]:
 
 
 PAIRS = "花呗怎么还款\t如何还花呗\t1\n借呗\t花呗\t0\n"
+XNLI_TRAIN = "premise\thypo\tlabel\n他 说 ， 妈妈 ， 我 回来 了 。\t他 没 说 话\tcontradictory\n"
 NLI_ROWS = [
     {"sentence1": "他来了", "sentence2": "有人来", "label": "entailment", "genre": "news", "id": 7},
     {"sentence1": "他来了", "sentence2": "没人来", "label": "contradiction", "genre": "news", "id": 8},
@@ -65,6 +66,12 @@ NLI_ROWS = [
             {"train.json": lines({"id": 1, "abst": "摘要", "keyword": ["水", "声"], "label": "1"})},
             ("水 声", "摘要", "1"),
         ),
+        ("xnli-zh", {"train.tsv": XNLI_TRAIN}, ("他 说 ， 妈妈 ， 我 回来 了 。", "他 没 说 话", "contradiction")),
+        (
+            "xnli-zh",
+            {"multinli.train.zh.tsv": XNLI_TRAIN},
+            ("他 说 ， 妈妈 ， 我 回来 了 。", "他 没 说 话", "contradiction"),
+        ),
         ("chnsenticorp", {"train.tsv": "label\ttext_a\n1\t很好，“棒”\n"}, ("很好，“棒”", None, "1")),
         ("chnsenticorp", {"train.tsv": "0\t房间小\n"}, ("房间小", None, "0")),
         ("chnsenticorp", {"train.csv": 'label,review\n1,"近, 好"\n'}, ("近, 好", None, "1")),
@@ -73,6 +80,25 @@ NLI_ROWS = [
 def test_an_official_layout_is_read(name: str, files: dict[str, str], first: Any, tmp_path: Path) -> None:
     example = read(name, tmp_path, files, dev_share=0, labels=("社区超市",)).train[0]
     assert (example.text, example.text_b, example.label) == first
+
+
+def test_only_the_chinese_rows_of_xnli_are_read(tmp_path: Path) -> None:
+    columns = ["language", "gold_label", "sentence1_parse", "sentence1", "sentence2", "promptID", "match"]
+    rows = [
+        ["en", "neutral", "(ROOT)", "He said", "He spoke", "1", "True"],
+        ["zh", "neutral", "(ROOT)", '他说"好"', "他说话", "1", "True"],
+        ["zh", "entailment", "(ROOT)", "他说", "他说话", "1", "True"],
+    ]
+    (tmp_path / "XNLI-1.0").mkdir()
+    table = "\n".join("\t".join(row) for row in [columns, *rows]) + "\n"
+    dataset = read(
+        "xnli-zh", tmp_path, {"train.tsv": XNLI_TRAIN, "XNLI-1.0/xnli.dev.tsv": table, "xnli.test.tsv": table}
+    )
+    for examples in (dataset.dev["dev"], dataset.test["test"]):
+        assert [(one.text, one.label) for one in examples] == [('他说"好"', "neutral"), ("他说", "entailment")]
+    assert any("2 of 3 rows are Chinese" in note for note in dataset.notes)
+    with refuses(DataError, "no-rows"):
+        read("xnli-zh", tmp_path, {"XNLI-1.0/xnli.dev.tsv": table.replace("zh", "fr")})
 
 
 def test_the_winograd_schema_marks_the_noun_and_the_pronoun(tmp_path: Path) -> None:

@@ -129,11 +129,16 @@ function listEnds(origins, ends) {
   return found;
 }
 
-/** Letters -> {letters, starts, ends}: BERT's text cleaning, one letter at a time, as in the library `tokenizers`. */
-export function alignWordPiece({ lowercase, strip_accents: stripsAccents, handle_chinese_chars: splitsChinese }) {
+/**
+ * Letters -> {letters, starts, ends}: BERT's text cleaning, one letter at a time, as in the library `tokenizers`. Before
+ * it, `characters` are replaced: traditional Chinese ones by simplified ones, or the other way round.
+ */
+export function alignWordPiece({ lowercase, strip_accents: stripsAccents, handle_chinese_chars: splitsChinese, characters }) {
+  const converted = new Map(Object.entries(characters));
   const chinese = /^[\u4E00-\u9FFF\u3400-\u4DBF\u{20000}-\u{2A6DF}\u{2A700}-\u{2B73F}\u{2B740}-\u{2B81F}\u{2B920}-\u{2CEAF}\uF900-\uFAFF\u{2F800}-\u{2FA1F}]$/u;
 
-  function normalize(letter) {
+  function normalize(given) {
+    const letter = converted.get(given) ?? given;
     if (/[\t\n\r]/u.test(letter)) return " "; // the only control characters that count as white space
     if (/\uFFFD|\p{Cc}|\p{Cf}|\p{Co}/u.test(letter)) return "";
     if (/\p{White_Space}/u.test(letter)) return " ";

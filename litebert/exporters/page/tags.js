@@ -4,9 +4,11 @@ import { buildTest, findRuns } from "./normalize.js";
 
 const OUTSIDE = "O";
 
-/** The words of a text (tasks/words.py) as [first, last + 1]: cut at spaces, or into letters where a script has none. */
+/** The words of a text (tasks/words.py) as [first, last + 1]: cut as the training texts were (`splitsWords`), at spaces,
+ * or into letters where a script has none. */
 export function cutText(letters, facts, splitsWords) {
   const isSpace = buildTest(facts.spaces);
+  if (splitsWords === "characters") return letters.flatMap((letter, at) => (isSpace(letter) ? [] : [[at, at + 1]]));
   const atSpaces = findRuns(letters, isSpace);
   const isUnspaced = atSpaces.length === 1 && letters.filter(buildTest(facts.unspaced)).length > 1;
   if (!splitsWords && !isUnspaced) return atSpaces;

@@ -16,7 +16,7 @@ from litebert.tasks.files.misplaced import Misplaced
 from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.files.tables import Row, Table, build_row, cell_text
 from litebert.tasks.kinds.token_tags import OUTSIDE, TaggedWords
-from litebert.tasks.words import Word, find_words
+from litebert.tasks.words import Cut, Word, cut_text
 
 TEXT = ("text", "content", "sentence", "data")
 SPANS = ("entities", "spans", "ents", "label", "labels", "annotations", "annotation", "ner")
@@ -97,6 +97,7 @@ def read_character_spans(
     columns: tuple[str, str],
     misplaced: Misplaced,
     *,
+    splits_words: Cut = True,
     needs_tags: bool,
     notes: list[str],
     group: str | None = None,
@@ -106,7 +107,7 @@ def read_character_spans(
     num_widened = 0
     for number, row in enumerate(table.rows):
         text = cell_text(row, columns[0])
-        words = find_words(text)
+        words = cut_text(text, splits_words=splits_words)
         tags: list[str] | None = None
         if needs_tags or row.cells.get(columns[1]) is not None:
             try:

@@ -1,4 +1,4 @@
-"""Chinese tasks with one label per text or pair: CLUE's, LCQMC and ChnSentiCorp, from their files as distributed.
+"""Chinese tasks with one label per text or pair: CLUE's, LCQMC, ChnSentiCorp and XNLI, from their files as distributed.
 
 A task is distributed in several layouts: JSON lines (CLUE), a table with or without a header, and cells with `_!_`
 between them (Toutiao's news, from which TNEWS was made). The layout is recognized by the names or number of columns.
@@ -6,6 +6,7 @@ between them (Toutiao's news, from which TNEWS was made). The layout is recogniz
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ class ClueTask:
     layouts: tuple[tuple[str, ...], ...] = ()  # the columns of files without a header, recognized by their number
     names: Mapping[str, str] = field(default_factory=dict)  # of labels that some files have as numbers
     folders: tuple[str, ...] = ()  # inside CLUE's folder; in addition to the task's own name
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of each split, if they have other names
 
 
 _PAIR = (("sentence1", "text_a"), ("sentence2", "text_b"))
@@ -76,6 +78,18 @@ CLUE = {
     "csl": ClueTask((("keyword",), ("abst",)), BINARY),
     "cluewsc": ClueTask((("text",),), ("false", "true"), folders=("cluewsc2020",)),
     "lcqmc": ClueTask(_PAIR, BINARY, layouts=_PAIR_LAYOUTS),
+    "xnli-zh": ClueTask(
+        (("premise", "sentence1"), ("hypothesis", "hypo", "sentence2")),
+        NLI,
+        ("label", "gold_label"),
+        names={"contradictory": "contradiction"},  # in the machine-translated training file
+        folders=("xnli", "XNLI"),
+        files={
+            "train": ("XNLI-MT-1.0/multinli/multinli.train.zh", "multinli/multinli.train.zh", "multinli.train.zh"),
+            "dev": ("XNLI-1.0/xnli.dev", "xnli.dev"),
+            "test": ("XNLI-1.0/xnli.test", "xnli.test"),
+        },
+    ),
     "chnsenticorp": ClueTask((("text_a", "text", "review"),), BINARY, layouts=(("label", "text_a"), ("text_a",))),
 }
 _OTHERS = ("id", "idx", "qid", "index", "keywords", "label_desc")  # columns that are known and not needed
@@ -92,8 +106,9 @@ def _read(name: str, facts: ClueTask, path: Path, options: TableOptions) -> Data
     notes: list[str] = []
     splits: dict[str, list[TextExample]] = {"train": []}
     codes: dict[str, str] = {}  # of labels, where the files have both names and numbers
-    for split, file in find_files(path, options, _find_split, usual="train.json, train.tsv").items():
-        table = _read_table(file, facts, options.encoding)
+    find = partial(_find_split, files=facts.files)
+    for split, file in find_files(path, options, find, usual="train.json, train.tsv").items():
+        table = _keep_chinese(_read_table(file, facts, options.encoding), notes)
         splits[split] = _read_examples(table, facts, notes, codes, is_test=split == "test")
     labels = facts.labels or options.labels or _order_labels({one.label for one in splits["train"]}, codes)
     _check_labels(splits, labels, notes)
@@ -106,10 +121,11 @@ def _read(name: str, facts: ClueTask, path: Path, options: TableOptions) -> Data
     return Dataset.of(task, splits, [*notes, *show_first_rows(splits, is_learned=options.is_learned)])
 
 
-def _find_split(folder: Path, split: str) -> Path | None:
+def _find_split(folder: Path, split: str, files: Mapping[str, tuple[str, ...]]) -> Path | None:
     """The first of a split's files; the test files of several rounds of a contest may be there together."""
-    files = [folder / f"{stem}{suffix}" for stem in _STEMS[split] for suffix in _SUFFIXES]
-    found = [file for file in files if file.is_file()]
+    stems = (*files.get(split, ()), *_STEMS[split])
+    paths = [folder / f"{stem}{suffix}" for stem in stems for suffix in _SUFFIXES]
+    found = [path for path in paths if path.is_file()]
     found += [path for stem in _STEMS[split] for path in find_columnar(folder, stem)]
     return found[0] if found else None
 
@@ -120,7 +136,8 @@ def _read_table(file: Path, facts: ClueTask, encoding: str) -> Table:
     table = read_table(file, encoding=encoding, has_header=False, may_be_quoted=False)
     first = [str(cell).strip().lower() for cell in table.rows[0].cells.values()]
     known = {*facts.label_names, *_OTHERS, *(name for names in facts.texts for name in names)}
-    if known.issuperset(first):
+    # XNLI has a dozen more columns
+    if known.issuperset(first) or all(not set(first).isdisjoint(names) for names in (*facts.texts, facts.label_names)):
         return _rename(table, first, table.rows[1:])
     columns = next((layout for layout in facts.layouts if len(layout) == len(first)), None)
     if columns is None:
@@ -130,6 +147,17 @@ def _read_table(file: Path, facts: ClueTask, encoding: str) -> Table:
             f"{file}: {len(first)} columns without a header, but expected {usual}; is this the right file?",
         )
     return _rename(table, columns, table.rows)
+
+
+def _keep_chinese(table: Table, notes: list[str]) -> Table:
+    """The Chinese rows of a table in several languages, such as XNLI's dev and test files."""
+    if "language" not in table.columns:
+        return table
+    rows = [row for row in table.rows if row.cells["language"] == "zh"]
+    if not rows:
+        raise DataError("no-rows", f"{table.path}: no row has the language zh; is this the right file?")
+    notes.append(f"{table.path.name}: {len(rows):,} of {len(table.rows):,} rows are Chinese (language zh)")
+    return replace(table, rows=rows)
 
 
 def _rename(table: Table, columns: Sequence[str], rows: Sequence[Row]) -> Table:

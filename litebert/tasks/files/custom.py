@@ -7,6 +7,7 @@ rows is held out. A test file is scored if all of its labels are known.
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,7 +33,7 @@ from litebert.tasks.files.first_rows import show_first_rows
 from litebert.tasks.files.label_lists import ONE_HOT, find_one_hot, fold_one_hot, read_label_cell, split_label_cells
 from litebert.tasks.files.list_cells import parse_list
 from litebert.tasks.files.misplaced import Misplaced
-from litebert.tasks.files.reading import TableOptions, find_files, find_split
+from litebert.tasks.files.reading import SPLITS, TableOptions, find_files, find_split
 from litebert.tasks.files.slash_tags import is_slash_tagged, read_slash_tags
 from litebert.tasks.files.splitting import hold_out, text_of
 from litebert.tasks.files.tables import SUFFIXES, Row, Table, cell_text, is_blank, read_text, tells_label
@@ -172,15 +173,26 @@ def read_multi_labels(path: Path, options: TableOptions) -> Dataset:
     return Dataset.of(task, splits, [*notes, *show_first_rows(splits, is_learned=options.is_learned)])
 
 
-def read_tags(path: Path, options: TableOptions) -> Dataset:
+@dataclass(frozen=True)
+class TagFiles:
+    """How the files of a published task differ from a user's own."""
+
+    task: TokenTags  # without labels: those of the training rows
+    stems: Mapping[str, tuple[str, ...]] | None = None  # of the files of each split
+    places: tuple[str, str] | None = None  # the columns of texts and of their spans
+    respell: Callable[[TaggedWords], TaggedWords] = lambda sentence: sentence
+
+
+def read_tags(path: Path, options: TableOptions, form: TagFiles | None = None) -> Dataset:
     """Read a tag per word."""
+    form = form or TagFiles(TokenTags("tags", ()))
     splits: dict[str, list[TaggedWords]] = {"train": []}
     notes: list[str] = []
     first: _Trained | None = None
-    splits_words = False
+    splits_words = form.task.splits_words
     names: tuple[str, ...] = ()  # the first table's columns
-    places: tuple[str, str] | None = None  # the columns of texts and of their spans
-    for split, file in _find_files(path, options).items():
+    places = form.places  # the columns of texts and of their spans
+    for split, file in _find_files(path, options, form.stems).items():
         needs_tags = split != "test"
         if not is_table(file):
             if options.group is not None:
@@ -196,10 +208,16 @@ def read_tags(path: Path, options: TableOptions) -> Dataset:
         check_group(table, options, is_needed=split == "train")
         places = find_span_columns(table, options, places, needs_tags=needs_tags)
         if places:
-            splits_words, misplaced = True, Misplaced(options.on_error)
+            splits_words, misplaced = splits_words or True, Misplaced(options.on_error)
             notes.append(f"columns of {file.name}: text = '{places[0]}', spans = '{places[1]}'")
             splits[split] = read_character_spans(
-                table, places, misplaced, needs_tags=needs_tags, notes=notes, group=options.group
+                table,
+                places,
+                misplaced,
+                splits_words=splits_words,
+                needs_tags=needs_tags,
+                notes=notes,
+                group=options.group,
             )
             notes += misplaced.tell(file.name)
             continue
@@ -208,9 +226,11 @@ def read_tags(path: Path, options: TableOptions) -> Dataset:
         columns = _settle_columns(joined, said, first, notes, needs_label=needs_tags, usual=TAGGED_WORDS)
         first = first or (joined, columns)
         splits[split] = read_tagged_rows(joined, columns, needs_tags=needs_tags, group=options.group)
+    splits = {split: [form.respell(one) for one in sentences] for split, sentences in splits.items()}
     found = {tag for example in splits["train"] for tag in example.label or ()}
-    labels = options.labels or _discover_labels(list(found), path, options.max_labels, of="tags")
-    task = TokenTags("tags", tuple(sorted(labels, key=lambda tag: tag != OUTSIDE)), splits_words)  # O first
+    labels = form.task.labels or options.labels or _discover_labels(list(found), path, options.max_labels, of="tags")
+    labels = tuple(sorted(labels, key=lambda tag: tag != OUTSIDE))  # O first
+    task = replace(form.task, labels=labels, splits_words=splits_words)
     _settle_tags(splits, task.labels, notes)
     _hold_out(splits, options, notes)
     notes += _tell("tags", task.labels, [tag for example in splits["train"] for tag in example.label or ()], options)
@@ -352,8 +372,10 @@ def _read_tables(path: Path, options: TableOptions) -> dict[str, Table]:
     return tables
 
 
-def _find_files(path: Path, options: TableOptions) -> dict[str, Path]:
-    find = partial(find_split, suffixes=(*SUFFIXES, *CONLL_SUFFIXES))
+def _find_files(
+    path: Path, options: TableOptions, stems: Mapping[str, tuple[str, ...]] | None = None
+) -> dict[str, Path]:
+    find = partial(find_split, suffixes=(*SUFFIXES, *CONLL_SUFFIXES), stems=stems or SPLITS)
     return find_files(path, options, find, usual="train.csv, train.tsv, train.jsonl")
 
 

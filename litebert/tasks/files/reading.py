@@ -1,6 +1,6 @@
 """The options for reading a user's data, and the search for its splits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,14 +80,19 @@ def find_files(
     return files
 
 
-def find_split(folder: Path, split: str, suffixes: tuple[str, ...] = SUFFIXES) -> Path | None:
+def find_split(
+    folder: Path,
+    split: str,
+    suffixes: tuple[str, ...] = SUFFIXES,
+    stems: Mapping[str, tuple[str, ...]] = SPLITS,
+) -> Path | None:
     """The file of a split in a folder, or its folder or first shard as written by `datasets`; None if there is none.
 
     Raises if several files match.
     """
-    stems = SPLITS[split]
-    found = [path for stem in stems for suffix in suffixes if (path := folder / f"{stem}{suffix}").is_file()]
-    found += [path for stem in stems if ".parquet" in suffixes for path in find_columnar(folder, stem)]
+    names = stems[split]
+    found = [path for stem in names for suffix in suffixes if (path := folder / f"{stem}{suffix}").is_file()]
+    found += [path for stem in names if ".parquet" in suffixes for path in find_columnar(folder, stem)]
     if len(found) > 1:
         raise DataError(
             "ambiguous-files",

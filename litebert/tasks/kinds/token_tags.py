@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm, TokenSequence
 from litebert.tasks.task import BatchLoss, Counts
 from litebert.tasks.texts import to_floats
+from litebert.tasks.words import Cut
 from litebert.text.tokenizer import Tokenizer
 
 IGNORED = -100  # the target of pieces without a tag; torch's cross-entropy ignores it
@@ -59,7 +60,8 @@ class TokenTags:
 
     name: str
     labels: tuple[str, ...]
-    splits_words: bool = False  # trained on words split by `find_words`, not at spaces
+    splits_words: Cut = False  # trained on words split by `find_words`, or on characters, not at spaces
+    scoring: Literal["spans", "names"] = "spans"  # names: as CLUENER's script, see `names_f1`
 
     @property
     def has_spans(self) -> bool:
@@ -79,6 +81,8 @@ class TokenTags:
 
     @property
     def metric(self) -> str:
+        if self.scoring == "names":
+            return "names_f1"
         return "span_f1" if self.has_spans else "accuracy"
 
     @property
@@ -146,6 +150,9 @@ class TokenTags:
         guesses = [self.decide(output) for output in outputs]
         truths = [list(example.label or ()) for example in examples]
         scores = {"accuracy": metrics.accuracy(_flatten(guesses), _flatten(truths))}
+        if self.scoring == "names":
+            counts = [self._count_names(*pair) for pair in zip(guesses, examples, strict=True)]
+            return {"names_f1": _mean_f1(np.array(counts)), "span_f1": span_f1(guesses, truths), **scores}
         return {"span_f1": span_f1(guesses, truths), **scores} if self.has_spans else scores
 
     def tally(self, outputs: Sequence[Output], examples: Sequence[TaggedWords]) -> Tally:
@@ -154,10 +161,22 @@ class TokenTags:
             answer, truth = self.decide(output), example.label or ()
             num_right = sum(guess == tag for guess, tag in zip(answer, truth, strict=True))
             found = metrics.count_matches(set(find_spans(answer)), set(find_spans(truth)))
-            rows.append([*(found if self.has_spans else [0, 0, 0]), num_right, len(answer)])
+            names = self._count_names(answer, example) if self.scoring == "names" else []
+            rows.append([*(found if self.has_spans else [0, 0, 0]), num_right, len(answer), *names])
         scores = {"accuracy": lambda rows: float(rows[:, 3].sum() / rows[:, 4].sum())}
         scores = {"span_f1": metrics.f1_of_matches, **scores} if self.has_spans else scores
+        if self.scoring == "names":
+            scores = {"names_f1": lambda rows: _mean_f1(rows[:, 5:]), **scores}
         return Tally(np.array(rows, dtype=np.float64), scores)
+
+    def _count_names(self, answer: Sequence[str], example: TaggedWords) -> list[int]:
+        """For each kind the matches of the names in one text; its places do not count, as in CLUENER's script."""
+        counts: list[int] = []
+        kinds = sorted({tag[2:] for tag in self.labels if tag != OUTSIDE})
+        guessed, true = (_find_names(tags, example.words) for tags in (answer, example.label or ()))
+        for kind in kinds:
+            counts += metrics.count_matches(guessed.get(kind, set()), true.get(kind, set()))
+        return counts
 
     def describe(self, outputs: Sequence[Output], examples: Sequence[TaggedWords]) -> dict[str, Any]:
         """Precision, recall and F1 per kind of span, and the score of tagging every word O."""
@@ -192,6 +211,20 @@ def span_f1(guesses: Sequence[Sequence[str]], truths: Sequence[Sequence[str]]) -
     true = {(number, span) for number, tags in enumerate(truths) for span in find_spans(tags)}
     total = len(guessed) + len(true)
     return 2 * len(guessed & true) / total if total else 0.0
+
+
+def _find_names(tags: Sequence[str], words: Sequence[str]) -> dict[str, set[str]]:
+    """The different names of each kind."""
+    names: dict[str, set[str]] = {}
+    for span in find_spans(tags):
+        names.setdefault(span.kind, set()).add("".join(words[span.start : span.end]))
+    return names
+
+
+def _mean_f1(rows: NDArray[Any]) -> float:
+    """The mean F1 of all kinds, each with three columns of matches; 0 for a kind that never occurs."""
+    kinds = np.split(rows, rows.shape[1] // 3, axis=1)
+    return float(np.mean([metrics.f1_of_matches(counts) for counts in kinds]))
 
 
 def score_kinds(guesses: Sequence[Sequence[str]], truths: Sequence[Sequence[str]]) -> dict[str, dict[str, float]]:

@@ -116,13 +116,18 @@ def write_sheet(predictions: Sequence[Prediction]) -> str:
 
 
 def write_zip(path: Path, sheets: Mapping[str, str]) -> None:
-    """Write the zip of tables by name; the same tables give the same bytes."""
+    """Write the zip of tables by name."""
+    write_archive(path, {f"{name}.tsv": sheet for name, sheet in sheets.items()})
+
+
+def write_archive(path: Path, texts: Mapping[str, str]) -> None:
+    """Write a zip of texts by file name; the same texts give the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in sorted(sheets):
-            entry = zipfile.ZipInfo(f"{name}.tsv", date_time=(1980, 1, 1, 0, 0, 0))
+        for name in sorted(texts):
+            entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, sheets[name])
+            archive.writestr(entry, texts[name])
     with atomic_path(path) as temporary:
         temporary.write_bytes(buffer.getvalue())
 

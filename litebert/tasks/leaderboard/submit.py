@@ -1,9 +1,9 @@
-"""Submissions: the answers of finished runs as GLUE's zip of tables, or as SQuAD's and RACE's JSON, and what is wrong
-with them."""
+"""Submissions: the answers of finished runs as GLUE's zip of tables, CLUE's zip of files, or SQuAD's and RACE's JSON,
+and what is wrong with them."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from litebert.core.errors import ConfigError
 from litebert.core.files import write_json
@@ -14,9 +14,18 @@ from litebert.tasks.leaderboard.answer_sheets import (
     read_questions,
     to_sheet,
 )
-from litebert.tasks.leaderboard.submission import SHEETS, check_zip, gather_sheets, write_zip
+from litebert.tasks.leaderboard.clue_submission import (
+    CLUE_TASKS,
+    check_clue_files,
+    check_clue_zip,
+    gather_clue,
+    is_clue_zip,
+)
+from litebert.tasks.leaderboard.submission import SHEETS, check_zip, gather_sheets, write_archive, write_zip
 from litebert.tasks.predictions import predictions_file, read_predictions
 from litebert.tasks.report import read_report
+
+Board = Literal["glue", "clue", "answers"]
 
 
 class Submission(NamedTuple):
@@ -37,13 +46,13 @@ def submit(
     data: Path | None = None,
     overwrite: bool = False,
 ) -> Submission:
-    """Write the answers of GLUE runs, or of one run of SQuAD or multiple choice, and check them.
+    """Write the answers of GLUE or CLUE runs, or of one run of SQuAD or multiple choice, and check them.
 
-    GLUE's are always checked, the others against the questions of `task` at `data`. With GLUE's folder as `rank`, WNLI
-    and QNLI are answered by ranking.
+    Answers to questions are checked against those of `task` at `data`, the others always. With the folder of GLUE as
+    `rank`, WNLI and QNLI are answered by ranking, and with that of CLUE, CHID.
     """
-    is_glue = _is_for_glue(runs[0])
-    usual = "submission.zip" if is_glue else "submission.json"
+    board = _find_board(runs, out)
+    usual = "submission.json" if board == "answers" else "submission.zip"
     file = out or Path(usual)
     if file.is_dir():
         raise ConfigError("is-a-folder", f"{file} is a folder; name a file, such as {file / usual}", option="out")
@@ -51,8 +60,15 @@ def submit(
         raise ConfigError(
             "output-exists", f"{file} already exists: choose another name, or overwrite it", option="overwrite"
         )
-    _check_options(is_glue=is_glue, task=task, data=data)
-    if is_glue:
+    _check_options(board, task=task, data=data)
+    if board == "clue":
+        if data and rank and data != rank:
+            raise ConfigError("conflicting-options", "data and rank are the same folder of CLUE: give one of them")
+        texts = gather_clue(runs, data or rank, is_ranked=rank is not None)
+        findings = Findings(check_clue_files(texts, data or rank), [])  # before anything is written
+        write_archive(file, texts)
+        return Submission(file, findings)
+    if board == "glue":
         write_zip(file, gather_sheets(runs, ranked_by=rank))
         return Submission(file, Findings(check_zip(file), []))
     if rank:
@@ -73,21 +89,27 @@ def submit(
 
 
 def check_submission(file: Path, *, split: str = "test", task: str = "", data: Path | None = None) -> Submission:
-    """Check a zip of GLUE's tables, or a JSON file of answers to the questions of `task` at `data`."""
+    """Check a zip of GLUE's or CLUE's files, or a JSON file of answers to the questions of `task` at `data`."""
     if file.is_dir():
         usual = file / "submission.zip"
         raise ConfigError("is-a-folder", f"{file} is a folder; name a file, such as {usual}", option="check")
-    is_glue = file.suffix != ".json"
-    _check_options(is_glue=is_glue, task=task, data=data)
-    if is_glue:
+    board: Board = "answers" if file.suffix == ".json" else "clue" if is_clue_zip(file) else "glue"
+    _check_options(board, task=task, data=data)
+    if board == "clue":
+        return Submission(file, Findings(check_clue_zip(file, data), []))
+    if board == "glue":
         return Submission(file, Findings(check_zip(file), []))
     if data is None:
         raise ConfigError("incomplete-options", f"{file} is checked against questions: name task and data")
     return Submission(file, check_answer_sheet(file, read_questions(task, data, split)))
 
 
-def _check_options(*, is_glue: bool, task: str, data: Path | None) -> None:
-    if is_glue and (task or data):
+def _check_options(board: Board, *, task: str, data: Path | None) -> None:
+    if board == "clue":
+        if task:
+            raise ConfigError("conflicting-options", "task is for SQuAD and RACE: leave it out")
+        return
+    if board == "glue" and (task or data):
         raise ConfigError(
             "conflicting-options", "task and data are for SQuAD and RACE; GLUE does not need them: leave them out"
         )
@@ -95,14 +117,22 @@ def _check_options(*, is_glue: bool, task: str, data: Path | None) -> None:
         raise ConfigError("incomplete-options", "task and data go together: name both or neither")
 
 
-def _is_for_glue(run: Path) -> bool:
-    """Whether a run is submitted as a GLUE table, else as answers to questions; other tasks have no submission."""
-    report = read_report(run)
-    is_glue = report["task"] in {sheet.task for sheet in SHEETS.values()}
-    if not is_glue and report.get("facts", {}).get("kind") not in ("spans", "choices"):
+def _find_board(runs: Sequence[Path], out: Path | None) -> Board:
+    """Where runs are submitted: as tables to GLUE, as files to CLUE, or as answers to questions.
+
+    CLUE's questions can also be answered by themselves; then they are answers like SQuAD's.
+    """
+    report = read_report(runs[0])
+    if report["task"] in {sheet.task for sheet in SHEETS.values()}:
+        return "glue"
+    are_questions = report.get("facts", {}).get("kind") in ("spans", "choices")
+    is_archive = len(runs) > 1 or (out is not None and out.suffix == ".zip")
+    if report["task"] in CLUE_TASKS and (is_archive or not are_questions):
+        return "clue"
+    if not are_questions:
         raise ConfigError(
             "wrong-task",
-            f"{run} is of task {report['task']}, without a submission format (GLUE, SQuAD and multiple choice have); "
-            f"its answers are in {run / 'predictions'}",
+            f"{runs[0]} is of task {report['task']}, without a submission format (GLUE, CLUE, SQuAD and multiple "
+            f"choice have); its answers are in {runs[0] / 'predictions'}",
         )
-    return is_glue
+    return "answers"

@@ -4,9 +4,10 @@ Each kind of directory has a root file with a checksum of itself and the hashes 
 corpus, this ignores earlier verifications, so it also finds bits that flipped on disk.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from litebert import checkpoint
 from litebert.core.errors import ConfigError, DataError, LitebertError
@@ -16,10 +17,12 @@ from litebert.core.sealed import find_changed, is_sealed, read_sealed, stays_ins
 from litebert.corpus import shards
 from litebert.corpus.encode import read_part
 from litebert.corpus.unfinished import read_plan, read_progress, read_sources
+from litebert.finetuning.recipe import list_differences
 from litebert.interop.opening import EXPORT_FILE, TRIALS_FILE
 from litebert.pretraining.recipe import build_recipe, list_changes, with_paths
 from litebert.search.index import INDEX_FILE, list_segments, read_index
 from litebert.tasks.report import REPORT_FILE, read_report
+from litebert.tasks.seen_texts import SEEN_FILE, find_seen_texts
 from litebert.text.tokenizer import is_saved_tokenizer, load_tokenizer
 from litebert.training.kept_checkpoints import CHECKPOINTS, RECIPE_FILE
 
@@ -127,6 +130,8 @@ def _check_web_export(folder: Path) -> list[str]:
 
 def _check_finished_run(folder: Path) -> list[str]:
     read_report(folder)
+    if (folder / SEEN_FILE).is_file():
+        find_seen_texts(folder)
     return _check_files(folder, REPORT_FILE) if "files" in read_sealed(folder / REPORT_FILE) else []
 
 
@@ -140,16 +145,32 @@ def _check_run(folder: Path) -> list[str]:
     if not saved:
         return []
     check_log(folder / METRICS_FILE, checkpoint.read_manifest(saved[-1]).begun_with.get("metrics", {}))
-    if "job" in begun:  # a fine-tuning run: its checkpoints contain the recipe, but not the job
-        return []
-    last = build_recipe(read_toml_values(saved[-1] / checkpoint.RECIPE, "recipe"))
+    last = read_toml_values(saved[-1] / checkpoint.RECIPE, "recipe")
     try:
-        recipe = build_recipe(begun)
+        changes = _list_tuning_changes(folder, begun, last) if "job" in begun else _list_recipe_changes(begun, last)
     except ConfigError as error:
         return [f"{folder / RECIPE_FILE} is corrupt: {error}"]
-    changes = list_changes(with_paths(last, lambda _: ""), with_paths(recipe, lambda _: ""))
     problem = f"{folder / RECIPE_FILE} is corrupt: it is not the recipe of {saved[-1]} ({'; '.join(changes[:3])})"
     return [problem] if changes else []
+
+
+def _list_recipe_changes(begun: Mapping[str, Any], last: Mapping[str, Any]) -> list[str]:
+    """How the recipe of a pre-training run differs from that of its last checkpoint; paths may."""
+    recipes = [with_paths(build_recipe(values), lambda _: "") for values in (last, begun)]
+    return list_changes(*recipes)
+
+
+def _list_tuning_changes(folder: Path, begun: Mapping[str, Any], last: Mapping[str, Any]) -> list[str]:
+    """The same for a fine-tuning run: its checkpoints contain the recipe, and its report the job, too."""
+    recipe = {key: value for key, value in begun.items() if key != "job"}
+    if not (folder / REPORT_FILE).is_file():
+        return list_differences(last, recipe)
+    values = read_report(folder).get("values", {})
+    return list_differences(last, recipe) + list_differences(
+        {"job": values.get("job", {})},
+        # runs of version 0.1 did not record all of it
+        {"job": {**values.get("job", {}), **begun["job"]}},
+    )
 
 
 def _check_trials(folder: Path) -> list[str]:

@@ -7,6 +7,7 @@ import pytest
 import litebert
 from litebert.checkpoint import load_checkpoint
 from litebert.inference.predictor import Predictor
+from litebert.verify import verify
 
 MODEL = Path(__file__).parents[1] / "models" / "cpu-small-en"
 
@@ -47,3 +48,8 @@ def test_it_guesses_what_any_reader_would(text: str, word: str, model: Predictor
 def test_it_knows_how_an_article_begins(first: str, second: str, model: Predictor) -> None:
     assert model.order(first, second) > 0.9
     assert model.order(second, first) < 0.1
+
+
+def test_every_file_of_it_is_verified() -> None:
+    checkpoint, tokenizer = verify(MODEL)
+    assert checkpoint.problems == checkpoint.notes == tokenizer.problems == ()

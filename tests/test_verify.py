@@ -9,6 +9,7 @@ import pytest
 from refusals import refuses
 from small_runs import make_recipe
 
+import litebert
 from litebert.cli.main import _run
 from litebert.core.errors import ConfigError, DataError, LitebertError
 from litebert.core.files import hash_file
@@ -19,6 +20,7 @@ from litebert.interop.opening import load_checkpoint
 from litebert.pretraining.pretrain import pretrain
 from litebert.tasks.report import read_report, write_report
 from litebert.verify import verify
+from tests.small_tasks import invent_rows, write_rows
 
 REPORT = {"task": "sst-2", "metric": "accuracy", "facts": {}, "dev": {}, "test": {}}
 
@@ -99,6 +101,23 @@ def test_a_recipe_that_cannot_be_read_is_named(content: bytes, written: Path, tm
     (run / "recipe.toml").write_bytes(content)
     (found,) = [one for one in verify(run) if one.kind == "run"]
     assert str(run / "recipe.toml") in found.problems[0]
+
+
+def test_every_digit_of_a_fine_tuning_run_is_verified(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    rows = write_rows(tmp_path / "rows", invent_rows())
+    changes = {"train.steps": 2, "train.evaluations": 1, "train.batch_size": 8, "train.max_length": 24}
+    run = litebert.finetune(tiny_checkpoint, "classification", rows, changes, out=tmp_path / "run").folder
+    assert not [problem for found in verify(run) for problem in found.problems]
+    for name, old, new in (
+        ("recipe.toml", "weight_decay = 0.01", "weight_decay = 0.02"),
+        ("recipe.toml", "num_train = 32", "num_train = 33"),
+        ("data.json", '"checksum": "', '"checksum": "0'),
+    ):
+        content = (run / name).read_text()
+        assert old in content
+        (run / name).write_text(content.replace(old, new))
+        assert any(str(run / name) in problem for found in verify(run) for problem in found.problems)
+        (run / name).write_text(content)
 
 
 def test_a_summary_of_runs_that_changed_chooses_no_model(written: Path, tmp_path: Path) -> None:

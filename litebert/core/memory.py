@@ -4,6 +4,8 @@ import ctypes
 import errno
 import re
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 # how torch (CPU and CUDA), numpy, onnxruntime and the system say it
 _SHORTAGE = re.compile(
@@ -12,6 +14,7 @@ _SHORTAGE = re.compile(
     re.IGNORECASE,
 )
 _BYTES = re.compile(r"(?:allocate|size) (\d+)(?: bytes|$|\b(?!\.))")
+_CONTROL_GROUP = Path("/sys/fs/cgroup")
 _AMOUNT = re.compile(r"allocate (\d+(?:\.\d+)? [KMGTPE]iB)")
 
 
@@ -21,6 +24,28 @@ def return_freed_memory() -> None:
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none, and keep less
         if trim is not None:
             trim(0)
+
+
+def measure_free_memory() -> int | None:
+    """The bytes that this process may still take: of the machine, its control group and its own limit, the least.
+
+    None where the system does not say.
+    """
+    if sys.platform != "linux":
+        return None
+    import resource
+
+    free = []
+    with suppress(OSError, ValueError, IndexError):
+        (line,) = [line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable:")]
+        free.append(int(line.split()[1]) * 1024)
+    with suppress(OSError, ValueError):  # "max" is no limit
+        limit, used = ((_CONTROL_GROUP / name).read_text() for name in ("memory.max", "memory.current"))
+        free.append(int(limit) - int(used))
+    limit_bytes, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit_bytes != resource.RLIM_INFINITY:
+        free.append(limit_bytes - int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize())
+    return max(0, min(free)) if free else None
 
 
 def describe_shortage(error: BaseException) -> str | None:

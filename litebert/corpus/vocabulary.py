@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from litebert.core.errors import ConfigError
+from litebert.core.memory import measure_free_memory
 from litebert.core.progress import ProgressBar
 from litebert.corpus.chunks import iter_chunks
 from litebert.corpus.documents import ReadOptions, describe_source
@@ -14,7 +15,9 @@ from litebert.corpus.formats.parsers import parse_stretch
 from litebert.corpus.notes import Notes
 from litebert.corpus.sources import STDIN, find_files, spool_stdin, spool_texts
 from litebert.text.tokenizer import Tokenizer, is_saved_tokenizer
-from litebert.text.train_tokenizer import VocabularyOptions, train_tokenizer
+from litebert.text.train_tokenizer import SAMPLE_SIZES, VocabularyOptions, train_tokenizer
+
+_MEMORY_PER_TEXT = 25  # bytes that SentencePiece takes for a byte of text, as measured
 
 
 def train_from_files(
@@ -26,7 +29,8 @@ def train_from_files(
     texts: Iterable[str] | None = None,
 ) -> Tokenizer:
     """The tokenizer of files and `texts`, with progress; `notes` collects what is skipped."""
-    sentences = _iter_sentences(paths, texts, read, notes)
+    sample_size = options.input_sentence_size if options.kind == "unigram" else None
+    sentences = _iter_sentences(paths, texts, read, notes, sample_size)
     with closing(sentences), _show_progress() as report:
         return train_tokenizer(sentences, options, report)
 
@@ -51,10 +55,18 @@ def check_output(out: Path, *, is_replaced: bool) -> None:
 
 
 def _iter_sentences(
-    paths: Sequence[str], texts: Iterable[str] | None, options: ReadOptions, notes: Notes
+    paths: Sequence[str],
+    texts: Iterable[str] | None,
+    options: ReadOptions,
+    notes: Notes,
+    sample_size: int | None = None,
 ) -> Generator[str, None, None]:
-    """All sentences, with a bar for the share of the files on disk that is read."""
-    text_bytes = 0
+    """All sentences, with a bar for the share of the files on disk that is read.
+
+    At the end, a note says if a unigram vocabulary of `sample_size` sentences (0: all) may need more memory than is
+    free.
+    """
+    text_bytes = num_sentences = 0
     with tempfile.TemporaryDirectory(prefix="litebert-stdin-") as spool:
         patterns = [str(spool_stdin(Path(spool))) if path == STDIN else path for path in dict.fromkeys(paths)]
         patterns += [] if texts is None else [str(spool_texts(texts, Path(spool)))]
@@ -64,9 +76,25 @@ def _iter_sentences(
                 for stretch in chunk.stretches:
                     for document in parse_stretch(stretch, notes):
                         yield from document.sentences
+                        num_sentences += len(document.sentences)
                 text_bytes += chunk.num_bytes
                 progress.move_to(chunk.raw_position)
     print(f"training a vocabulary on {text_bytes / 1e6:,.1f} MB of text ...", file=sys.stderr, flush=True)
+    if sample_size is not None and (note := _foresee_shortage(text_bytes, num_sentences, sample_size)):
+        print(note, file=sys.stderr, flush=True)
+
+
+def _foresee_shortage(text_bytes: int, num_sentences: int, sample_size: int) -> str:
+    """A note if SentencePiece may need more memory than is free: it then ends the process, which nobody can catch."""
+    share = min(1.0, sample_size / max(1, num_sentences)) if sample_size else 1.0
+    needed, free = _MEMORY_PER_TEXT * share * text_bytes, measure_free_memory()
+    if free is None or needed <= free:
+        return ""
+    fitting = max(SAMPLE_SIZES.start, int(share * num_sentences * free / needed / 2))
+    return (
+        f"note: this may need {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free; if it ends without an "
+        f"error, set max_sentences to {fitting}"
+    )
 
 
 @contextmanager

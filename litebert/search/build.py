@@ -4,6 +4,7 @@ New passages are saved as a segment every two minutes, so a kill loses little: t
 identified by a fingerprint of their text: moving a file embeds nothing again, changing a line only its document.
 """
 
+import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.core.files import exclusive_lock, remove_leftovers
+from litebert.core.files import LOCK_FILE, exclusive_lock, remove_leftovers
 from litebert.corpus.documents import Document
 from litebert.search.index import (
     INDEX_FILE,
@@ -37,6 +38,7 @@ _DEFAULT_TOKENS = 128
 _BATCH_PASSAGES = 512
 _SEGMENT_PASSAGES = 1 << 17  # held in memory until written
 _SAVE_SECONDS = 120.0
+_LEFT_BY_KILL = re.compile(rf"{re.escape(LOCK_FILE)}|\d{{6}}\.(jsonl|vectors)|\..+\.tmp")
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def build_index(
 ) -> IndexResult:
     """Create an index of documents, or update one to contain exactly these; `title` is the model's name in it."""
     started = time.monotonic()
-    if folder.exists() and not (folder / INDEX_FILE).is_file() and any(folder.iterdir()):
+    if folder.exists() and not (folder / INDEX_FILE).is_file() and any(folder.iterdir()) and not _is_begun(folder):
         raise ConfigError("output-exists", f"{folder} exists and is not an index: choose another folder", option="out")
     with exclusive_lock(folder, purpose="indexing"):
         remove_leftovers(folder)
@@ -116,6 +118,12 @@ def build_index(
     result.num_removed = before.num_passages - record.num_passages - num_moved
     result.elapsed_seconds = time.monotonic() - started
     return result
+
+
+def _is_begun(folder: Path) -> bool:
+    """Whether a folder holds nothing but what a call that was killed before its first save can have left."""
+    names = {path.name for path in folder.iterdir()}
+    return LOCK_FILE in names and all(map(_LEFT_BY_KILL.fullmatch, names))
 
 
 def _open_record(folder: Path, model: "Predictor", options: IndexOptions, title: str) -> IndexRecord:

@@ -74,8 +74,9 @@ class VocabularyOptions:
         if self.input_sentence_size != 0 and self.input_sentence_size not in SAMPLE_SIZES:
             raise ConfigError(
                 "out-of-range",
-                f"input_sentence_size = {self.input_sentence_size} must be between "
+                f"max_sentences = {self.input_sentence_size} must be between "
                 f"{SAMPLE_SIZES[0]} and {SAMPLE_SIZES[-1]}, or 0 for all",
+                option="max_sentences",
             )
         if not 0.9 <= self.character_coverage <= 1:
             raise ConfigError(
@@ -263,11 +264,12 @@ def _explain_shortage(error: Exception, options: VocabularyOptions) -> Exception
     shortage = describe_shortage(error)
     if shortage is None:
         return None
-    remedy = "train on less text"
+    remedy, option = "train on less text", ""
     if options.kind == "unigram":
         sample = max(SAMPLE_SIZES.start, (options.input_sentence_size or VocabularyOptions.input_sentence_size) // 4)
-        remedy = f"set input_sentence_size={sample} (now {options.input_sentence_size or 'all lines'})"
-    return ConfigError("out-of-memory", f"learning a vocabulary: {shortage}; {remedy}")
+        option = "max_sentences"
+        remedy = f"set max_sentences to {sample} (now {options.input_sentence_size or 'all'})"
+    return ConfigError("out-of-memory", f"learning a vocabulary: {shortage}; {remedy}", option=option)
 
 
 def _explain(error: RuntimeError, options: VocabularyOptions) -> Exception:

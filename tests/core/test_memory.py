@@ -98,3 +98,12 @@ def test_training_without_enough_memory_names_the_step_and_the_key_to_lower(tiny
     assert line.startswith("error[out-of-memory]: step 1: not enough memory: ")
     assert "with 256 sequences of 32 tokens at once; set train.micro_batch=128" in line
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux says how much memory is free")
+def test_the_memory_that_is_free_is_no_more_than_the_process_may_take() -> None:
+    code = "import resource; from litebert.core.memory import measure_free_memory as m; a = m(); "
+    code += "resource.setrlimit(resource.RLIMIT_AS, (1 << 31, 1 << 31)); print(a, m())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    unlimited, limited = map(int, done.stdout.split())
+    assert 0 < limited <= min(unlimited * 1.5, 1 << 31)

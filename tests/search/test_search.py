@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refuses
 from typer.testing import CliRunner
 
 import litebert
@@ -156,6 +157,32 @@ def test_a_kill_at_any_write_leaves_an_index_that_the_same_call_completes(
     assert [hit[:2] for hit in list_hits(tmp_path / "index", model)] == [
         hit[:2] for hit in list_hits(tmp_path / "fresh", model)
     ]
+
+
+@pytest.mark.parametrize("killed_at", [1, 2, 3])
+def test_a_first_call_that_was_killed_is_repeated_and_other_files_are_left_alone(
+    killed_at: int, model: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "index"
+    replace_file, calls = Path.replace, iter(range(1, 1000))
+
+    def kill(self: Path, target: Path) -> Path:
+        if next(calls) == killed_at:
+            shutil.copy(self, folder / ".000001.vectors.x.tmp")  # nothing cleans up after a SIGKILL
+            raise KeyboardInterrupt
+        return replace_file(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", kill)
+        with pytest.raises(KeyboardInterrupt):
+            index(folder, model, make_documents(10))
+    index(folder, model, make_documents(10))
+    assert {path.name for path in folder.iterdir()} == {".lock", "000001.jsonl", "000001.vectors", "index.json"}
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "000001.jsonl").write_text("{}")
+    with refuses(ConfigError, "output-exists", at="rows"):
+        index(tmp_path / "rows", model, make_documents(10))
+    assert (tmp_path / "rows" / "000001.jsonl").is_file()
 
 
 def test_another_model_and_a_changed_file_are_refused(model: Predictor, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from litebert.cli.main import _run
 from litebert.core import progress
+from litebert.corpus import vocabulary
 from litebert.corpus.chunks import Limits
 from litebert.corpus.documents import ReadOptions
 from litebert.corpus.notes import Notes
@@ -167,3 +168,17 @@ def test_wrong_words_are_one_line_with_a_remedy(tmp_path: Path, capsys: pytest.C
     assert capsys.readouterr().err.count("\n") == 1
     assert run("tokenizer", "train", "x", "--out", tmp_path / "tok", "--chinese") == 2
     assert capsys.readouterr().err.endswith("use wordpiece (--kind)\n")
+
+
+@pytest.mark.parametrize(
+    ("sample_size", "free", "fitting"), [(0, 25 * 3_500, 250), (500, 25 * 1_750, 125), (500, 25 * 3_500, None)]
+)
+def test_a_vocabulary_that_may_not_fit_into_memory_is_foreseen(
+    sample_size: int, free: int, fitting: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    (tmp_path / "text.txt").write_text("A cat.\n" * 1_000, "utf-8")  # 7,000 bytes
+    monkeypatch.setattr(vocabulary, "measure_free_memory", lambda: free)
+    list(_iter_sentences([str(tmp_path)], None, ReadOptions(), Notes("fail"), sample_size))
+    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
+    assert notes == [] if fitting is None else notes[0].endswith(f"set max_sentences to {fitting}")

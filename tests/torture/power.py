@@ -20,7 +20,7 @@ from tests.torture.jobs import Job
 from tests.torture.kills import compare
 from tests.torture.ledger import Ledger
 
-JOBS = ("tokenizer", "build", "pretrain", "finetune", "export", "convert")
+JOBS = ("tokenizer", "build", "pretrain", "finetune", "export", "convert", "search")
 WAYS = ("dropped", "names only", "mixed", "mixed", "mixed")
 Identity = tuple[int, int]  # an inode, and which of the files that had this number
 

@@ -22,7 +22,7 @@ from litebert.checkpoint import load_checkpoint as load_ours
 from litebert.core.errors import DataError
 from litebert.core.files import atomic_directory
 from litebert.core.runlog import read_log
-from litebert.core.sealed import read_sealed, write_sealed
+from litebert.core.sealed import CHECKSUM, read_sealed, write_sealed
 from litebert.corpus.build import BuildOptions, build_corpus
 from litebert.corpus.chunks import Limits
 from litebert.corpus.documents import Document, ReadOptions, iter_documents
@@ -260,8 +260,8 @@ def _verified(file: str) -> Callable[[Path], object]:
             raise DataError("corrupt-file", problems[0])
         if file.endswith(".toml"):  # paths may change: runs move
             return with_paths(build_recipe(tomllib.loads((folder / file).read_text("utf-8"))), lambda _: "")
-        if file.endswith(".json"):
-            return read_sealed(folder / file)
+        if file.endswith(".json"):  # with a key that nobody reads, when the checksum was renamed
+            return {key: value for key, value in read_sealed(folder / file).items() if not key.startswith(CHECKSUM)}
         return (folder / file).read_bytes()
 
     return read

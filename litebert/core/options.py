@@ -139,13 +139,11 @@ def _build_value(hint: Any, value: Any, *, where: str) -> Any:
 
 def _build_sections(kind: Any, value: Any, where: str, *, is_table: bool) -> Any:
     """Sections by name, or a list of them."""
-    if not isinstance(value, Mapping if is_table else (list, tuple)):
-        raise ConfigError(
-            "not-a-section", f"{where}: write [{where}.NAME]" if is_table else f"{where}: write [[{where}]]"
-        )
-    if is_table:
+    if is_table and isinstance(value, Mapping):
         return {name: build_options(kind, section, where=f"{where}.{name}") for name, section in value.items()}
-    return tuple(build_options(kind, section, where=f"{where} {n}") for n, section in enumerate(value, start=1))
+    if not is_table and isinstance(value, list | tuple):
+        return tuple(build_options(kind, section, where=f"{where} {n}") for n, section in enumerate(value, start=1))
+    raise ConfigError("not-a-section", f"{where}: write [{where}.NAME]" if is_table else f"{where}: write [[{where}]]")
 
 
 @cache

@@ -14,7 +14,7 @@ from litebert.graph.precision import (
     quantize_columns,
     quantize_rows,
 )
-from litebert.graph.writer import FLOAT, GraphWriter
+from litebert.graph.writer import FLOAT, MICROSOFT, GraphWriter
 from litebert.model.config import ModelConfig
 
 TOKENS = "embeddings.token"
@@ -64,8 +64,9 @@ class Parts:
             graph.store(f"{name}.scale", scales)
             graph.store(f"{name}.zero", np.zeros(len(scales), dtype=np.int8))
         rounded, row_scales, stored_zero = self._round_rows(x, zero)
-        product = graph.call("MatMulInteger", rounded, name, stored_zero, f"{name}.zero")
-        product = graph.call("Mul", graph.call("Cast", product, to=FLOAT), f"{name}.scale")
+        # it scales each column while it multiplies, to the same bits as MatMulInteger, Cast and Mul
+        inputs = rounded, name, graph.number(1.0), f"{name}.scale", stored_zero, f"{name}.zero"
+        product = graph.call("MatMulIntegerToFloat", *inputs, domain=MICROSOFT)
         return graph.call("Mul", product, row_scales)
 
     def _round_rows(self, x: str, zero: int = CENTRED) -> tuple[str, str, str]:

@@ -21,6 +21,7 @@ except ImportError as error:
 
 OPSET = 20  # the first with Gelu
 IR_VERSION = 10  # matches that opset; older runtimes reject newer files
+MICROSOFT = "com.microsoft"  # the domain of onnxruntime's own operations
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 Shape = Sequence[str | int]  # a name is a size that may vary between calls
 
@@ -34,6 +35,7 @@ class GraphWriter:
         self._outputs: list[Any] = []
         # A body stores no tensors of its own: they are stored once, in the enclosing graph.
         self._stored: dict[str, Any] = around._stored if around else {}
+        self._domains: set[str] = around._domains if around else set()  # of operations that are not ONNX's own
         self._numbers: itertools.count[int] = around._numbers if around else itertools.count()
 
     def open_body(self) -> Self:
@@ -78,6 +80,8 @@ class GraphWriter:
     def call_many(self, kind: str, *inputs: str, count: int, **attributes: Any) -> list[str]:
         """Add an operation with `count` outputs; returns their names."""
         number = next(self._numbers)
+        if "domain" in attributes:
+            self._domains.add(attributes["domain"])
         outputs = [f"{kind} {number}.{index}" if count > 1 else f"{kind} {number}" for index in range(count)]
         bodies = {name: value._to_graph(name) for name, value in attributes.items() if isinstance(value, GraphWriter)}
         node = helper.make_node(kind, list(inputs), outputs, name=f"{kind} {number}", **(attributes | bodies))
@@ -89,7 +93,10 @@ class GraphWriter:
         graph = self._to_graph("litebert")
         graph.initializer.extend(self._stored.values())
         model = helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION, producer_name="litebert"
+            graph,
+            opset_imports=[helper.make_opsetid("", OPSET), *(helper.make_opsetid(name, 1) for name in self._domains)],
+            ir_version=IR_VERSION,
+            producer_name="litebert",
         )
         helper.set_model_props(model, facts)
         onnx.checker.check_model(model)

@@ -81,6 +81,8 @@ def test_a_column_of_lists_is_no_text(tmp_path: Path) -> None:
 def test_one_column_of_zero_and_one_is_not_two_labels(tmp_path: Path) -> None:
     with refuses(DataError, "bad-label", at="rows.csv"):
         read(tmp_path / "rows.csv", "text,toxic\na,1\nb,0\nc,0\n")
+    options = TableOptions(dev_share=0.0, label="colors")
+    assert read(tmp_path / "rows.csv", "text,colors,edited\na,red|blue,1\nb,red,0\n", options).train[0].label
     assert read(tmp_path / "rows.csv", "text,labels\na,0|1\nb,0\nc,1\n").task.labels == ("0", "1")  # type: ignore[attr-defined]
 
 

@@ -156,13 +156,6 @@ def read_multi_labels(path: Path, options: TableOptions) -> Dataset:
     notes += told_one_hot
     splits = split_label_cells(splits, options.labels, notes)
     found = {label for example in splits["train"] for label in example.label}
-    if found == {"0", "1"} and not options.labels and all(len(example.label) == 1 for example in splits["train"]):
-        raise DataError(
-            "bad-label",
-            f"{path}: the label column has only 0 and 1; for one label use the task classification, for several name "
-            f"all of their columns",
-            option="label",
-        )
     labels = options.labels or one_hot or _discover_labels(list(found), path, options.max_labels, of="multi-label")
     _check_columns(tables, splits, labels)
     _settle_labels(splits, labels, options, notes)

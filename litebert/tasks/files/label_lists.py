@@ -65,13 +65,30 @@ def find_one_hot(table: Table, options: TableOptions, usual: Sequence[str]) -> t
     """
     if options.label is not None:
         named = tuple(name.strip() for name in options.label.split(","))
+        if options.label in table.columns:
+            _check_not_one(table, [options.label], usual, options)
         return named if len(named) > 1 and options.label not in table.columns else ()
     if options.labels and set(options.labels) <= set(table.columns):
         return options.labels
-    others = [name for name in table.columns if name not in (options.text, options.text_b)]
-    binary = tuple(name for name in others if name.lower() not in ROW_NUMBERS and _is_binary(table, name))
+    named_texts = (options.text, options.text_b)
+    others = [name for name in table.columns if name not in named_texts and name.lower() not in ROW_NUMBERS]
+    binary = tuple(name for name in others if _is_binary(table, name))
     has_label_column = any(name.lower() in usual for name in others if name not in binary)
+    if len(others) <= 2:  # a text, and what can only be the label
+        _check_not_one(table, binary, usual, options)
     return binary if len(binary) > 1 and not has_label_column else ()
+
+
+def _check_not_one(table: Table, columns: Sequence[str], usual: Sequence[str], options: TableOptions) -> None:
+    """Raise if the only label column has 0 and 1 under the name of one label, which would become two labels."""
+    if options.labels or len(columns) != 1 or columns[0].lower() in usual or not _is_binary(table, columns[0]):
+        return
+    raise DataError(
+        "bad-label",
+        f"{table.path}: '{columns[0]}' has only 0 and 1; for one label use the task classification, for several name "
+        f"all of their columns",
+        option="label",
+    )
 
 
 def fold_one_hot(table: Table, columns: Sequence[str], *, needs_label: bool) -> Table:

@@ -162,3 +162,10 @@ def test_a_name_that_is_not_where_it_should_be_is_refused(tmp_path: Path) -> Non
     row = {"text": "浙商银行", "label": {"company": {"浙商": [[1, 2]]}}}
     with refuses(DataError, "misplaced-answer"):
         read("cluener", tmp_path, {"train.json": lines(row)}, dev_share=0)
+
+
+@pytest.mark.parametrize("places", [5, None, "ab", {"a": 1}, [5], [[0]], [[0, 1, 2]], [[0.0, 1]], [[None, 1]]])
+def test_places_of_another_kind_are_refused(places: Any, tmp_path: Path) -> None:
+    row = {"text": "浙商银行", "label": {"company": {"浙商": places}}}
+    with refuses(DataError, "bad-span", at="train.json"):
+        read("cluener", tmp_path, {"train.json": lines(row)}, dev_share=0)

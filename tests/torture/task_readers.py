@@ -1,6 +1,7 @@
 """The files that tasks are read from: an example of each layout, and how it is read."""
 
 import json
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from litebert.tasks.catalog import read_dataset
 from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.leaderboard.answer_scores import read_answers
 from litebert.tasks.leaderboard.answer_sheets import check_answer_sheet, read_questions
+from litebert.tasks.leaderboard.clue_submission import check_clue_files, check_clue_zip
 from tests.small_tasks import find_animal, invent_rows, split_pairs, tag_words, write_rows
 from tests.torture.reader import Reader
 
@@ -57,6 +59,18 @@ CHINESE: Mapping[str, tuple[str, str]] = {
     "csl": ("train.json", json.dumps(_ABSTRACT, ensure_ascii=False) + "\n"),
     "iflytek": ("train.json", json.dumps(_APP, ensure_ascii=False) + "\n"),
 }
+_NAMES = {"text": "叶老桂在浙商银行工作", "label": {"name": {"叶老桂": [[0, 2]]}, "company": {"浙商银行": [[4, 7]]}}}
+_TALK = [["女：今天几号？", "男：3号。"], [{"question": "几号？", "choice": ["1", "2", "3"], "answer": "3"}], "1-141"]
+_IDIOMS = ["传宗接代", "得过且过", "咄咄逼人", "碌碌无为", "软硬兼施"]
+_IDIOMS += ["无所作为", "苦口婆心", "未雨绸缪", "和衷共济", "人老珠黄"]
+_GAPS = {"groupID": 3, "candidates": _IDIOMS, "content": ["他#idiom000001#，从不努力。", "父母#idiom000002#地劝他。"]}
+CHINESE = {
+    **CHINESE,
+    "cluener": ("train.json", json.dumps(_NAMES, ensure_ascii=False) + "\n"),
+    "c3": ("m-train.json", json.dumps([_TALK], ensure_ascii=False)),
+    "chid": ("train.json", json.dumps(_GAPS, ensure_ascii=False) + "\n"),
+}
+CLUE_SHEETS = ("cluener_predict.json", "csl_predict.json", "cmrc2018_predict.json")
 ANSWERS = ("answers.json", "answers.jsonl", "answers.tsv")
 
 
@@ -78,6 +92,8 @@ def list_task_readers() -> list[Reader]:
         Reader("table/cmrc2018", "cmrc", "train.json", lambda f: _describe(read_dataset("cmrc2018", f, whole))),
         Reader("table/arrow", "arrow", "train/data-00000-of-00001.arrow", _read_arrow),
         *(Reader(f"answers/{name}", "answers", name, _answers_of(name)) for name in ANSWERS),
+        *(Reader(f"answers/{name}", "clue-answers", name, _check_clue_of(name)) for name in CLUE_SHEETS),
+        Reader("answers/clue.zip", "clue-answers", "clue.zip", lambda folder: check_clue_zip(folder / "clue.zip")),
         Reader("answers/sheet", "answers", "sheet.json", _check_sheet),
         Reader("table/SST-2", "SST-2", "train.tsv", lambda folder: _describe(read_dataset("sst-2", folder))),
         Reader("table/race", "race", "train/high/1.txt", lambda folder: _describe(read_dataset("race", folder))),
@@ -98,6 +114,10 @@ def _read_arrow(folder: Path) -> object:
 
 def _answers_of(name: str) -> Callable[[Path], object]:
     return lambda folder: repr(read_answers(folder / name))
+
+
+def _check_clue_of(name: str) -> Callable[[Path], object]:
+    return lambda folder: check_clue_files({name: (folder / name).read_text("utf-8", errors="replace")})
 
 
 def _check_sheet(folder: Path) -> object:
@@ -174,6 +194,14 @@ def _write_chinese(made: Path) -> None:
     for task, (name, content) in CHINESE.items():
         (made / f"clue-{task}").mkdir()
         (made / f"clue-{task}" / name).write_text(content, "utf-8")
+    (made / "clue-chid" / "train_answer.json").write_text(json.dumps({"#idiom000001#": 1, "#idiom000002#": 6}))
+    (made / "clue-answers").mkdir()
+    rows = {"cluener_predict.json": {"id": 0, **_NAMES}, "csl_predict.json": {"id": 0, "label": "1"}}
+    rows["cmrc2018_predict.json"] = {"1": "小猫"}
+    with zipfile.ZipFile(made / "clue-answers" / "clue.zip", "w") as archive:
+        for name, row in rows.items():
+            (made / "clue-answers" / name).write_text(json.dumps(row, ensure_ascii=False) + "\n", "utf-8")
+            archive.write(made / "clue-answers" / name, name)
     (made / "cmrc").mkdir()
     question = {"id": "1", "question": "谁来了？", "answers": [{"text": "小猫", "answer_start": 2}] * 3}
     paragraph = {"context": "今天小猫来了，狗走了。", "qas": [question]}

@@ -133,7 +133,8 @@ def _list_values(value: Any) -> list[Any]:
 
 def _iter_table(kind: str, names: Any) -> Iterator[dict[str, Any]]:
     for surface, places in names.items() if isinstance(names, dict) else ():
-        for start, end in places:
+        for place in places if isinstance(places, list) else [places]:
+            start, end = place if isinstance(place, list) and len(place) == 2 else (place, None)  # refused later
             yield {"start": start, "end": end, "label": kind, "text": surface}
 
 

@@ -6,6 +6,7 @@ codes of labels. The leaderboard accepts any of the files. See https://www.clueb
 
 import io
 import json
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from litebert.core.errors import ConfigError, DataError
+from litebert.core.files import parse_json_value
 from litebert.tasks.catalog import read_dataset
 from litebert.tasks.files.chinese_tags import CLUENER_KINDS
 from litebert.tasks.files.clue import BINARY, NLI, TNEWS
@@ -57,6 +59,9 @@ CLUE_SHEETS = {
 }
 # The files for the test sets of CLUE 1.0 where 1.1 has others
 _FIRST_ROUND = {name: name.replace("11_", "10_") for name in CLUE_SHEETS if "11_" in name}
+_MAX_BYTES = 200_000_000  # of all files of a submission; the test sets have some 40,000 rows
+# what zipfile raises for files that are cut or changed somewhere
+_ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, ValueError)
 _OBJECTS = ("cmrc2018", "chid")  # one JSON object from ids to answers
 CLUE_TASKS = frozenset(sheet.task for sheet in CLUE_SHEETS.values())
 
@@ -161,8 +166,10 @@ def check_clue_zip(path: Path, data: Path | None = None) -> list[str]:
     """The problems of a zip, as `check_clue_files` lists them."""
     try:
         with zipfile.ZipFile(path) as archive:
+            if sum(member.file_size for member in archive.infolist()) > _MAX_BYTES:
+                raise DataError("corrupt-file", f"{path}: more than {_MAX_BYTES:,} bytes are no answers to CLUE")
             texts = {name: archive.read(name).decode("utf-8", errors="replace") for name in archive.namelist()}
-    except (zipfile.BadZipFile, zlib.error, FileNotFoundError, NotImplementedError, RuntimeError) as error:
+    except (*_ZIP_ERRORS, NotImplementedError, RuntimeError) as error:
         raise DataError("corrupt-file", f"{path}: not a zip file ({error})") from None
     return check_clue_files(texts, data)
 
@@ -192,8 +199,8 @@ def check_clue_sheet(text: str, sheet: ClueSheet, ids: Sequence[str] | None = No
     rows: list[Any] = []
     for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
         try:
-            rows.append(json.loads(line))
-        except ValueError:
+            rows.append(parse_json_value(line, "it"))
+        except DataError:
             return [f"line {number} is not JSON"]
         problem = _check_row(rows[-1], sheet)
         if problem:
@@ -230,7 +237,7 @@ def _check_names(row: Mapping[str, Any]) -> str:
         if kind not in CLUENER_KINDS:
             return f"'{kind}' is not one of {_list(CLUENER_KINDS)}"
         for name, places in names.items() if isinstance(names, dict) else ():
-            for place in places:
+            for place in places if isinstance(places, list) else [places]:
                 match place:
                     case [int(start), int(end)] if text[start : end + 1] == name:
                         continue
@@ -240,8 +247,8 @@ def _check_names(row: Mapping[str, Any]) -> str:
 
 def _check_object(text: str, sheet: ClueSheet, ids: Sequence[str] | None) -> list[str]:
     try:
-        answers = json.loads(text)
-    except ValueError:
+        answers = parse_json_value(text, "it")
+    except DataError:
         return ["not JSON"]
     if not isinstance(answers, dict):
         return ["expected one object from ids to answers"]
@@ -270,5 +277,5 @@ def is_clue_zip(path: Path) -> bool:
     """Whether a zip has files under the names of a CLUE submission."""
     try:
         return any(name.endswith("_predict.json") for name in zipfile.ZipFile(io.BytesIO(path.read_bytes())).namelist())
-    except (zipfile.BadZipFile, OSError):
+    except _ZIP_ERRORS:
         return False

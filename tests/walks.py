@@ -1,5 +1,7 @@
 """What a reader has to follow: functions entered, files they are in, and changes of file, in the order of first calls.
 
+    python -m tests.walks step           a step of pre-training, from one update to the next
+    python -m tests.walks batch          opening a corpus, and a packed step of it in micro-batches
     python -m tests.walks classify       the second /v1/classify request of a server
     python -m tests.walks fill_mask      the second fill_mask of a model
     python -m tests.walks finetune       the second fine-tuning of a process, of four steps
@@ -15,7 +17,8 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from itertools import pairwise
+from dataclasses import replace
+from itertools import count, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
@@ -24,6 +27,15 @@ from typing import Any
 os.environ["NUMBA_DISABLE_JIT"] = "1"
 
 import litebert
+from litebert.batches.options import BatchOptions
+from litebert.batches.stream import open_stream
+from litebert.corpus.build import BuildOptions, build_corpus
+from litebert.corpus.documents import ReadOptions
+from litebert.pretraining.pretrain import pretrain
+from litebert.pretraining.recipe import load_recipe
+from litebert.text.tokenizer import load_tokenizer
+from litebert.training import loop
+from tests.conftest import invent_documents
 from tests.small_tasks import write_rows
 from tests.task_runs import QUICK, ROWS, make_start
 
@@ -50,6 +62,32 @@ class Recorder:
         work()
         self.is_on = False
         return list(self.calls)
+
+    def count_step(self, train: Callable[[], object]) -> list[tuple[str, str]]:
+        """The calls of a run from its second update to its third."""
+        update, updates = loop.update, count(1)
+
+        def switch_and_update(*arguments: Any) -> Any:
+            self.is_on = next(updates) == 2
+            return update(*arguments)
+
+        loop.update = switch_and_update
+        train()
+        return list(self.calls)
+
+
+def prepare_pretraining(walk: str, folder: Path) -> Callable[[], object]:
+    """A run of three steps of nano, or opening its corpus for packed rows."""
+    tokenizer = load_tokenizer(make_start(folder) / "tokenizer")
+    texts = ["\n".join(document) for document in invent_documents(100, seed=1)]
+    options = BuildOptions(ReadOptions(), valid_share=0.1, is_quiet=True)
+    build_corpus([], tokenizer, folder / "corpus", options, texts=texts)
+    changes = [f"data.corpora={folder / 'corpus'}", "data.workers=0", f"model.vocab_size={tokenizer.vocab_size}"]
+    recipe = load_recipe("nano", [*changes, "train.steps=3", "schedule.warmup_steps=1"])
+    if walk == "step":
+        return lambda: pretrain(recipe, folder / "run")
+    packed = replace(recipe.stream, batch=BatchOptions(tokens=500, is_packed=True))
+    return lambda: open_stream(recipe.data, packed)[0].micro_batches(0, micro_rows=2)
 
 
 def prepare(walk: str, folder: Path) -> Callable[[], object]:
@@ -90,9 +128,13 @@ def main(walk: str, *, is_shown: bool) -> None:
         redirect_stdout(nowhere),
         redirect_stderr(nowhere),
     ):
-        work = prepare(walk, Path(folder))
-        work()
-        way = recorder.count(work)
+        if walk in ("step", "batch"):
+            work = prepare_pretraining(walk, Path(folder))
+            way = recorder.count_step(work) if walk == "step" else recorder.count(work)
+        else:
+            work = prepare(walk, Path(folder))
+            work()
+            way = recorder.count(work)
     for file, name in way if is_shown else ():
         print(f"  {file:40} {name}")
     changes = sum(one[0] != other[0] for one, other in pairwise(way))

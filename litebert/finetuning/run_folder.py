@@ -26,6 +26,7 @@ from litebert.core.view import View
 from litebert.finetuning.recipe import FinetuneRecipe, Length, list_differences, settle_length
 from litebert.inference.cutting import describe_cut
 from litebert.interop.vocabulary_notes import note_vocabulary
+from litebert.model.config import ATTENTION_FIELDS, ModelConfig
 from litebert.model.model import Model, build_model
 from litebert.tasks.catalog import KINDS, find_kind, name_kind, task_facts, with_exits, with_passage
 from litebert.tasks.finetuning import Dataset, FinetuneTask, fingerprint
@@ -80,7 +81,7 @@ class Job:
             "examples": fingerprint([self.dataset.train, *self.dataset.dev.values()]),
             "test": fingerprint(list(self.dataset.test.values())) if self.predicts_test else "",
             "weights": "" if self.is_from_scratch else self.source.fingerprint,
-            "model": hashlib.sha256(json.dumps(dataclasses.asdict(self.source.config)).encode()).hexdigest(),
+            "model": hash_config(self.source.config),
             "tokenizer": self.source.load_tokenizer().fingerprint,
             "is_from_scratch": self.is_from_scratch,
             "predicts_test": self.predicts_test,
@@ -104,6 +105,14 @@ class Job:
         config = self.source.config
         length = min(self.recipe.train.max_length, config.max_positions)
         return build_form(self.source.load_tokenizer(), max_length=length, num_segments=config.num_segments)
+
+
+def hash_config(config: ModelConfig) -> str:
+    """A hash of a model's shape. With full attention, it is the one of version 0.1.0, which knew no other."""
+    values = dataclasses.asdict(config)
+    if config.attention == "full":
+        values = {name: value for name, value in values.items() if name not in ATTENTION_FIELDS}
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
 
 @dataclass

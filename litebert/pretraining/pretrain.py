@@ -70,8 +70,8 @@ def train_stage(run: Run, view: View, log: RunLog | NoLog, stop: Stop, clock: Cl
             measured, run.at_chance = stage.measure(step)
             numbers = (f"{name.removeprefix('valid_')} {value:.3f}" for name, value in measured.items())
             view.say(f"step {step:,}, validation: {', '.join(numbers).replace('_', ' ')}")
-            plateau = describe_plateau(run.recipe, run.progress.scheduled_step(options), measured)
-            if plateau and not run.is_plateau_known:
+            scheduled_step = run.progress.scheduled_step(options)
+            if not run.is_plateau_known and (plateau := describe_plateau(run.recipe, scheduled_step, measured)):
                 view.say(plateau)
                 run.is_plateau_known = True
         show_progress(view, run, stage, report)

@@ -6,11 +6,14 @@ after step 6, with its last checkpoint at step 4. `whole-metrics.jsonl` is what 
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from litebert.core.runlog import read_log
+from litebert.finetuning.run_folder import hash_config
+from litebert.model.config import ModelConfig
 from litebert.pretraining.pretrain import pretrain
 from litebert.pretraining.recipe import load_recipe
 
@@ -35,3 +38,11 @@ def test_a_recipe_of_version_0_1_0_gives_the_same_numbers(tmp_path: Path, monkey
     pretrain(load_recipe("stopped/recipe.toml"), Path("new"))
     for ours, theirs in zip(read_log(Path("new/metrics.jsonl")), read_log(Path("whole-metrics.jsonl")), strict=True):
         assert ours == pytest.approx(theirs, rel=1e-4)
+
+
+def test_a_fine_tuning_run_of_version_0_1_0_knows_its_model_again() -> None:
+    config = ModelConfig(vocab_size=100, embedding_size=4, hidden_size=8, ffn_size=8, num_layers=2, num_heads=2)
+    hashed = "5492ef2a1652eb7b9cb3c17a32b6e0fb4bb7e69a5d0ffd4cc327df3544fe229c"  # by 0.1.0
+    assert hash_config(config) == hashed
+    assert hash_config(replace(config, attention="window")) != hashed
+    assert hash_config(replace(config, num_layers=1)) != hashed

@@ -143,7 +143,8 @@ def _build_sections(kind: Any, value: Any, where: str, *, is_table: bool) -> Any
         return {name: build_options(kind, section, where=f"{where}.{name}") for name, section in value.items()}
     if not is_table and isinstance(value, list | tuple):
         return tuple(build_options(kind, section, where=f"{where} {n}") for n, section in enumerate(value, start=1))
-    raise ConfigError("not-a-section", f"{where}: write [{where}.NAME]" if is_table else f"{where}: write [[{where}]]")
+    example = f"[{where}.NAME]" if is_table else f"[[{where}]]"
+    raise ConfigError("not-a-section", f"{where} consists of sections: write {example}")
 
 
 @cache

@@ -16,7 +16,8 @@ from typer.main import get_command
 from litebert.cli.main import app
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "models/cpu-small-en/README.md"]
+ON_SITE = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs/zh").glob("*.md")])
+PAGES = [*sorted(ROOT.glob("*.md")), *ON_SITE, ROOT / "models/cpu-small-en/README.md"]
 # By docs/hooks.py, when the site is built
 GENERATED = ("cli.md", "error-codes.md", *(f"{path.stem}.md" for path in (ROOT / "notebooks").glob("*.ipynb")))
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -109,8 +110,8 @@ def test_the_results_in_the_readmes_are_those_that_were_measured() -> None:
 
 
 def test_every_page_is_on_the_site() -> None:
-    listed = set(re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text("utf-8")))
-    assert listed == {page.name for page in (ROOT / "docs").glob("*.md")} | set(GENERATED)
+    listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text("utf-8")))
+    assert listed == {page.relative_to(ROOT / "docs").as_posix() for page in ON_SITE} | set(GENERATED)
 
 
 def _iter_commands(page: Path) -> list[str]:

@@ -33,6 +33,7 @@ SHARINGS: list[tuple[Sharing, dict[str, Any], str]] = [
     ("ffn", {}, "AlbertForPreTraining"),
     ("ffn", {"embedding_size": 16}, "BertForPreTraining"),
     ("attention", {"num_inner": 2}, "AlbertForPreTraining"),
+    ("sandwich", {}, "AlbertForPreTraining"),
     ("map", {"layer_map": ((0, 1), (1, 0), (0, 0), (2, 1))}, "AlbertForPreTraining"),
 ]
 
@@ -50,7 +51,7 @@ def test_every_sharing_goes_to_transformers_as_something_that_computes_the_same(
     with torch.no_grad():
         expected = theirs(token_ids).prediction_logits
     torch.testing.assert_close(masked_lm_logits(ours, token_ids), expected, atol=1e-5, rtol=0)
-    is_unrolled = sharing in ("attention", "ffn", "map")
+    is_unrolled = sharing in ("attention", "ffn", "sandwich", "map")
     assert any("separate layers" in note for note in done.notes) == is_unrolled
     convert(tmp_path / "theirs", tmp_path / "back")
     if not is_unrolled:

@@ -80,7 +80,7 @@ def _check_fit(
     if sharing == "sandwich" and num_layers < 3:
         raise ConfigError(
             "conflicting-keys",
-            f"sharing = 'sandwich' has a first layer, shared layers and a last layer: num_layers must be at least 3, "
+            "sharing = 'sandwich' has a first layer, shared layers and a last layer: num_layers must be at least 3, "
             f"got {num_layers}",
         )
     if sharing != "map":

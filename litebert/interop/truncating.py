@@ -30,7 +30,7 @@ def truncate(checkpoint: Checkpoint, num_layers: int) -> Checkpoint:
 
 def truncate_config(config: ModelConfig, num_layers: int) -> ModelConfig:
     """The configuration of the first layers."""
-    if config.sharing in ("groups", "map"):
+    if config.sharing in ("groups", "sandwich", "map"):
         rows = config.layer_plan.rows[: num_layers * config.num_inner]
         attention, ffn = (_renumber([row[bank] for row in rows]) for bank in (0, 1))
         renumbered = tuple((attention[row[0]], ffn[row[1]]) for row in rows)

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from litebert.core.errors import ConfigError
 
-Sharing = Literal["all", "attention", "ffn", "none", "groups", "map"]
+Sharing = Literal["all", "attention", "ffn", "none", "groups", "sandwich", "map"]
 
 
 class LayerPlan(NamedTuple):
@@ -41,6 +41,10 @@ def plan_layers(
     _check_fit(num_layers, sharing, num_groups, num_inner, layer_map)
     if sharing == "map":
         return LayerPlan(layer_map)
+    if sharing == "sandwich":  # Subformer (Reid et al., 2021): only the layers between the first and the last share
+        groups = [0, *[1] * (num_layers - 2), 2]
+        blocks = [group * num_inner + inner for group in groups for inner in range(num_inner)]
+        return LayerPlan(tuple((block, block) for block in blocks))
     num_attention_groups = {"all": 1, "attention": 1, "groups": num_groups}.get(sharing, num_layers)
     num_ffn_groups = {"all": 1, "ffn": 1, "groups": num_groups}.get(sharing, num_layers)
     return LayerPlan(
@@ -72,6 +76,12 @@ def _check_fit(
         raise ConfigError(
             "conflicting-keys",
             f"num_groups = {num_groups} is more than num_layers = {num_layers}: some group is never used",
+        )
+    if sharing == "sandwich" and num_layers < 3:
+        raise ConfigError(
+            "conflicting-keys",
+            "sharing = 'sandwich' has a first layer, shared layers and a last layer: num_layers must be at least 3, "
+            f"got {num_layers}",
         )
     if sharing != "map":
         if layer_map:

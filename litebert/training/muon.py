@@ -15,6 +15,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.optim import Optimizer
 from torch.optim.adamw import adamw
 
+from litebert.training.distributed import sum_over_ranks
 from litebert.training.lamb import local_part
 
 MOMENTUM = 0.95
@@ -30,6 +31,7 @@ class Muon(Optimizer):
     def __init__(self, groups: list[dict[str, Any]], *, lr: float, betas: tuple[float, float], eps: float) -> None:
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": 0.0, "is_orthogonalized": False}
         super().__init__(groups, {**defaults, "fused": True})  # torch restores the step to where fused AdamW needs it
+        self.iterating_dtype = agree_on_iterating_dtype(self.param_groups[0]["params"][0].device)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
@@ -50,7 +52,7 @@ class Muon(Optimizer):
         for stack in _iter_stacks(matrices):
             momenta = torch.stack([_wide(_whole(self._momentum(matrix))) for matrix in stack])  # (N, rows, columns)
             rate = group["lr"] * UPDATE_SIZE * math.sqrt(momenta.shape[2])
-            for matrix, update in zip(stack, orthogonalize(momenta).to(matrices[0].dtype), strict=True):
+            for matrix, update in zip(stack, orthogonalize(momenta, self.iterating_dtype), strict=True):
                 update = update if matrix.shape == update.shape else update.mT
                 weight = local_part(matrix).mul_(1 - group["lr"] * group["weight_decay"])
                 weight.sub_(_shard_like(update, matrix), alpha=rate)
@@ -89,23 +91,28 @@ class Muon(Optimizer):
         )
 
 
-def orthogonalize(matrices: Tensor) -> Tensor:
-    """Wide matrices (N, rows, columns) with all singular values brought near 1, by Newton-Schulz iterations.
+def orthogonalize(matrices: Tensor, dtype: torch.dtype) -> Tensor:
+    """Wide matrices (N, rows, columns) with all singular values brought near 1, by Newton-Schulz iterations in `dtype`.
 
-    In bfloat16 where the processor multiplies in it, which is four times as fast; the iterations correct themselves.
+    They correct themselves, so that bfloat16 is precise enough.
     """
     a, b, c = COEFFICIENTS
     norms = torch.linalg.matrix_norm(matrices, keepdim=True).clamp(min=1e-7)  # at least the largest singular value
-    x: Tensor = (matrices / norms).to(_fast_dtype(matrices.device))
+    x: Tensor = (matrices / norms).to(dtype)
     for _ in range(NUM_ITERATIONS):
         gram = x @ x.mT  # (N, rows, rows)
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
-    return x
+    return x.to(matrices.dtype)
 
 
-def _fast_dtype(device: torch.device) -> torch.dtype:
+def agree_on_iterating_dtype(device: torch.device) -> torch.dtype:
+    """bfloat16 if all processes have instructions for it, which are four times as fast as float32.
+
+    All must choose the same: else the copies of a model would drift apart.
+    """
     has_bf16 = device.type == "cuda" or torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-    return torch.bfloat16 if has_bf16 else torch.float32
+    num_without = sum_over_ranks({"processes": float(not has_bf16)})["processes"]
+    return torch.float32 if num_without else torch.bfloat16
 
 
 def _iter_stacks(matrices: Sequence[Tensor]) -> Iterator[list[Tensor]]:

@@ -15,6 +15,7 @@ from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.core.errors import ConfigError, DataError
 from litebert.interop.convert import ConvertOptions, Target, convert
 from litebert.interop.lengthening import Lengthening
+from litebert.interop.truncating import truncate_config
 from litebert.model.config import HeadSpec
 from litebert.model.heads import SpanLogits
 from litebert.model.model import Model, build_model
@@ -33,6 +34,7 @@ SHARINGS: list[tuple[Sharing, dict[str, Any], str]] = [
     ("ffn", {}, "AlbertForPreTraining"),
     ("ffn", {"embedding_size": 16}, "BertForPreTraining"),
     ("attention", {"num_inner": 2}, "AlbertForPreTraining"),
+    ("sandwich", {}, "AlbertForPreTraining"),
     ("map", {"layer_map": ((0, 1), (1, 0), (0, 0), (2, 1))}, "AlbertForPreTraining"),
 ]
 
@@ -50,7 +52,7 @@ def test_every_sharing_goes_to_transformers_as_something_that_computes_the_same(
     with torch.no_grad():
         expected = theirs(token_ids).prediction_logits
     torch.testing.assert_close(masked_lm_logits(ours, token_ids), expected, atol=1e-5, rtol=0)
-    is_unrolled = sharing in ("attention", "ffn", "map")
+    is_unrolled = sharing in ("attention", "ffn", "sandwich", "map")
     assert any("separate layers" in note for note in done.notes) == is_unrolled
     convert(tmp_path / "theirs", tmp_path / "back")
     if not is_unrolled:
@@ -190,6 +192,11 @@ def test_bert_becomes_a_shared_albert_by_averaging_and_says_that_it_is_a_beginni
     mean = sum(state[f"encoder.ffn.{layer}.up.weight"] for layer in range(4)) / 4
     torch.testing.assert_close(weights["encoder.ffn.0.up.weight"], mean)
     assert torch.equal(weights["encoder.embeddings.token.weight"], state["encoder.embeddings.token.weight"])
+
+
+def test_a_sandwich_that_was_cut_has_no_last_layer_of_its_own() -> None:
+    cut = truncate_config(replace(ALBERT, sharing="sandwich"), 3)
+    assert cut.layer_plan.rows == ((0, 0), (1, 1), (1, 1))
 
 
 @pytest.mark.parametrize("to", ["litebert", "huggingface"])

@@ -26,7 +26,7 @@ TINY = ModelConfig(
     max_positions=16,
     initializer_range=0.3,
 )
-SHARINGS: list[Sharing] = ["all", "attention", "ffn", "none", "groups"]
+SHARINGS: list[Sharing] = ["all", "attention", "ffn", "none", "groups", "sandwich"]
 
 
 def tiny(sharing: Sharing = "all", **changes: object) -> ModelConfig:
@@ -104,6 +104,13 @@ def copy_blocks(shared: Encoder, unshared: Encoder) -> None:
 
 def test_as_many_groups_as_layers_equals_no_sharing() -> None:
     assert replace(TINY, sharing="groups", num_groups=4).layer_plan == tiny("none").layer_plan
+
+
+def test_the_layers_between_the_first_and_the_last_of_a_sandwich_are_one_at_any_depth() -> None:
+    assert tiny("sandwich", num_layers=5).layer_plan.rows == ((0, 0), (1, 1), (1, 1), (1, 1), (2, 2))
+    assert tiny("sandwich", num_layers=3).layer_plan == tiny("none", num_layers=3).layer_plan
+    shallow, deep = (build(tiny("sandwich", num_layers=depth)).state_dict() for depth in (3, 6))
+    assert {name: x.shape for name, x in shallow.items()} == {name: x.shape for name, x in deep.items()}
 
 
 @pytest.mark.parametrize("sharing", SHARINGS)
@@ -275,6 +282,7 @@ def test_a_segment_that_the_model_has_not_is_refused_by_name() -> None:
         ({"activation": "swish"}, "unknown-value"),
         ({"num_groups": 2}, "conflicting-keys"),
         ({"sharing": "groups", "num_groups": 5}, "conflicting-keys"),
+        ({"sharing": "sandwich", "num_layers": 2}, "conflicting-keys"),
         ({"layer_map": ((0, 0),)}, "conflicting-keys"),
         ({"sharing": "map", "layer_map": ((0, 0),)}, "bad-layer-map"),
         ({"sharing": "map", "layer_map": ((0, 0), (2, 0), (2, 0), (2, 0))}, "bad-layer-map"),

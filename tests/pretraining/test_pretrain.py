@@ -102,6 +102,7 @@ def test_all_stages_are_measured_on_held_out_text_of_the_first_ones_first_corpus
         {
             "stages": [{"at": 6, "optim": {"name": "adamw"}}, {"at": 8, "optim": {"name": "muon"}}],
             "optim__name": "muon",
+            "runtime": {"dtype": "bf16"},
         },
         {"segments__max_length": 16, "stages": [LONGER], "init__new_positions": "continued"},
         {"stages": [{"at": 4, "segments": {"task": "none"}}, {"at": 7, "segments": {"task": "three-way"}}]},

@@ -65,7 +65,6 @@ def build(
     Examples:
       litebert corpus build texts/ --tokenizer tokenizers/en --out corpora/en
       litebert corpus build books.jsonl --field text --tokenizer tokenizers/en --out corpora/books
-      litebert corpus build zh/texts --tokenizer vocab.txt --words jieba --out corpora/zh
     """
     result = api.build_corpus(
         name_files(texts),

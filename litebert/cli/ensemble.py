@@ -175,7 +175,6 @@ def write_submission(
 
     Examples:
       litebert submission runs/squad --split dev --task squad-v1 --data squad.json --out answers.json
-      litebert submission runs/tnews runs/chid --data clue/ --out submission.zip
     """
     from litebert.tasks.leaderboard.submit import check_submission, submit
 

@@ -13,7 +13,7 @@ from litebert.core.errors import ConfigError
 from litebert.core.protobuf import get_bytes, get_number, iter_fields
 from litebert.tasks.groups import SequenceForm
 from litebert.tasks.words import belongs_to_word, is_unspaced
-from litebert.text.chinese_script import find_conversion, find_step, list_conversions
+from litebert.text.chinese_script import find_charsmap, find_conversion, list_conversions
 from litebert.text.sentencepiece_backend import MODEL_FILE
 from litebert.text.tokenizer import SPECIAL_NAMES, Tokenizer
 
@@ -40,7 +40,7 @@ def describe_vocabulary(tokenizer: Tokenizer, form: SequenceForm) -> dict[str, A
         return common | _describe_unigram(tokenizer)
     facts = json.loads(tokenizer.model)
     rules = facts.get("normalizer") or {}
-    if facts["model"]["type"] == "WordPiece" and (rules.get("type") == "BertNormalizer" or find_step(rules)):
+    if facts["model"]["type"] == "WordPiece" and (rules.get("type") == "BertNormalizer" or find_charsmap(rules)):
         return common | _describe_wordpiece(tokenizer, facts)
     raise ConfigError(
         "no-web-tokenizer",

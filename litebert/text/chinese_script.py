@@ -87,15 +87,18 @@ def add_script(model: bytes, script: Script) -> bytes:
 
 def find_conversion(model: bytes) -> normalizers.Normalizer | None:
     """The normalizer that `add_script` put into a tokenizer.json."""
-    step = find_step(json.loads(model).get("normalizer"))
-    return None if step is None else normalizers.Precompiled(base64.b64decode(step["precompiled_charsmap"]))
+    charsmap = find_charsmap(json.loads(model).get("normalizer"))
+    return None if charsmap is None else normalizers.Precompiled(base64.b64decode(charsmap))
 
 
-def find_step(normalizer: dict[str, object] | None) -> dict[str, str] | None:
-    """The description of the conversion in a tokenizer.json's normalizer."""
+def find_charsmap(normalizer: dict[str, object] | None) -> str | None:
+    """The table of the conversion in a tokenizer.json's normalizer, as base64."""
     match normalizer:
-        case {"type": "Sequence", "normalizers": [{"type": "Precompiled", **step}, {"type": "BertNormalizer"}]}:
-            return {name: str(value) for name, value in step.items()}
+        case {
+            "type": "Sequence",
+            "normalizers": [{"type": "Precompiled", "precompiled_charsmap": str(charsmap)}, {"type": "BertNormalizer"}],
+        }:
+            return charsmap
     return None
 
 

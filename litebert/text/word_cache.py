@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
-from litebert.text.chinese_script import find_step
+from litebert.text.chinese_script import find_charsmap
 
 _CHINESE = "handle_chinese_chars"
 Cut = Callable[[str], list[str]]
@@ -50,7 +50,7 @@ def find_cut(facts: dict[str, Any]) -> Cut | None:
         return None  # may contain spaces
     normalizer = facts["normalizer"] or {"type": None}
     splitter = facts["pre_tokenizer"] or {"type": None}
-    if splitter["type"] == "BertPreTokenizer" and find_step(normalizer) and normalizer["normalizers"][1][_CHINESE]:
+    if splitter["type"] == "BertPreTokenizer" and find_charsmap(normalizer) and normalizer["normalizers"][1][_CHINESE]:
         return lambda text: [text] if _MARK.search(text) else _cut_spaces_and_chinese(text)
     if splitter["type"] == "BertPreTokenizer" and normalizer["type"] == "BertNormalizer":
         return _cut_spaces_and_chinese if normalizer[_CHINESE] else _cut_spaces

@@ -26,7 +26,7 @@ _MSRA_STEMS = {
     "test": ("testright1", "test", "msra_test_bio", "msra_test", "test1"),
 }
 # A segment of several characters with a tag of its own, such as a number: the tags of its first, inner and last one
-_SPREAD = {"B": "BII", "I": "III", "M": "MMM", "E": "MME", "S": "BME"}
+_SPREAD = {prefix: tuple(spread) for prefix, spread in zip("BIMES", ("BII", "III", "MMM", "MME", "BME"), strict=True)}
 
 
 def read_cluener(path: Path, options: TableOptions) -> Dataset:
@@ -59,7 +59,7 @@ def _spread(tag: str, length: int) -> list[str]:
     if tag.lower() == OUTSIDE.lower():
         return [OUTSIDE] * length
     prefix, kind = ("B", tag) if tag.lower() in MSRA_KINDS else (tag[:1].upper(), tag[2:])  # nr, or B-PER
-    first, inner, last = _SPREAD.get(prefix, prefix * 3)
+    first, inner, last = _SPREAD.get(prefix, (prefix,) * 3)
     prefixes = [prefix] if length == 1 else [first, *inner * (length - 2), last]
     return [f"{one}-{MSRA_KINDS.get(kind.lower(), kind)}" for one in prefixes]
 

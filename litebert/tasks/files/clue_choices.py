@@ -99,8 +99,8 @@ def _read_c3_text(document: Any, level: str, where: str) -> Iterator[ChoiceExamp
             raise DataError("bad-label", f"{place}: the answer '{answer}' is not one of the choices; fix it")
         # always the text of a choice: "3" is not the choice with that number
         label = choices.index(answer) if answer in choices else None
-        choices = tuple(map(str, choices))
-        yield ChoiceExample(str(identity), context, text, choices, label, level, place, group=context)
+        texts = tuple(map(str, choices))
+        yield ChoiceExample(str(identity), context, text, texts, label, level, place, group=context)
 
 
 def _find_chid(folder: Path, split: str) -> list[Path]:

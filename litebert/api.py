@@ -334,7 +334,7 @@ def convert(
     model: PathLike,
     out: PathLike,
     *,
-    to: Literal["litebert", "huggingface"] = "litebert",
+    to: Literal["litebert", "huggingface", "sentence-transformers"] = "litebert",
     allow_missing: Literal["heads"] | None = None,
     keep_slots: bool = False,
     heads: Sequence[str] | None = None,
@@ -352,10 +352,11 @@ def convert(
 ) -> Result:
     """Convert a model from anywhere exactly: nothing missing, nothing left over, or an error.
 
-    `model` is a Hugging Face folder or hub name, a TensorFlow checkpoint, or one of ours; `to` is litebert or
-    huggingface (for transformers). `heads`, `sharing`, `layers` and `dtype` change the model on the way; `tokenizer`
-    names one that is not stored next to the weights ("none": the model reads ids). `max_positions` and `attention`
-    make it read longer texts, for which it must then be trained.
+    `model` is a Hugging Face folder or hub name, a TensorFlow checkpoint, or one of ours; `to` is litebert,
+    huggingface (for transformers) or sentence-transformers (the encoder and how it makes vectors). `heads`, `sharing`,
+    `layers` and `dtype` change the model on the way; `tokenizer` names one that is not stored next to the weights
+    ("none": the model reads ids). `max_positions` and `attention` make it read longer texts, for which it must then be
+    trained.
 
     >>> litebert.convert("runs/small", "for-transformers", to="huggingface").report["written_as"]
     'AlbertForPreTraining'

@@ -553,6 +553,57 @@ def finetune(
     return Result("finetune", folder, folder / MODEL, {**scores, "best_step": report["best_step"]}, report)
 
 
+def distill(
+    teacher: "PathLike | Predictor",
+    student: PathLike,
+    corpus: PathLike,
+    out: PathLike,
+    changes: Changes = (),
+    *,
+    passages: int = 100_000,
+    cache: PathLike | None = None,
+    start: Literal["random", "teacher"] = "random",
+    recipe: str = "",
+    engine: Literal["auto", "torch", "onnx", "openvino"] | None = None,
+    threads: int = 0,
+) -> Result:
+    """Teach a small model the sentence vectors of a larger one, on the text of a corpus.
+
+    `teacher` is any model that makes vectors, such as a folder of sentence-transformers. `student` is a model, or the
+    name of a preset or recipe for a new one that reads the corpus's tokens; shorter vectors than the teacher's are its
+    principal components. A new student may `start` from its teacher's layers, if their shapes agree. The teacher embeds
+    `passages` texts once; they are kept in `cache` (next to the corpus by default) for other students. `changes`
+    override keys of the fine-tuning recipe. The same call continues an interrupted run.
+
+    >>> taught = litebert.distill("runs/small", "runs/small", "corpus", "runs/taught", {"train.steps": 4}, passages=50)
+    >>> taught.metrics["cosine"] > 0.9  # the teacher itself
+    True
+    """
+    from litebert.distillation.distill import Lesson
+    from litebert.distillation.distill import distill as teach
+    from litebert.finetuning.finetune import MODEL
+    from litebert.inference.predictor import Predictor, load
+
+    _check_one_of("start", start, ("random", "teacher"))
+    if passages < 1:
+        raise ConfigError("out-of-range", f"passages must be at least 1, got {passages}", option="passages")
+    loaded = teacher if isinstance(teacher, Predictor) else load(teacher, engine=engine, threads=threads)
+    folder = Path(out)
+    lesson = Lesson(
+        loaded,
+        os.fspath(student),
+        Path(corpus),
+        passages,
+        None if cache is None else Path(cache),
+        start,
+        recipe,
+        tuple(list_words(changes)),
+    )
+    report = teach(lesson, folder)
+    scores = next(iter(report["dev"].values()))["scores"]
+    return Result("distill", folder, folder / MODEL, {**scores, "best_step": report["best_step"]}, report)
+
+
 def evaluate(
     model: PathLike,
     data: Any,

@@ -84,7 +84,7 @@ def convert_model(
     Examples:
       litebert convert albert/albert-base-v2 --out models/albert-base
       litebert convert runs/reviews --to huggingface --out for-transformers
-      litebert convert runs/pairs --to sentence-transformers --out embedder
+      litebert convert runs/nano --to sentence-transformers --out embedder
       litebert convert albert/albert-base-v2 --out models/albert-4k --max-positions 4096 --attention window
     """
     result = api.convert(

@@ -334,7 +334,7 @@ def convert(
     model: PathLike,
     out: PathLike,
     *,
-    to: Literal["litebert", "huggingface"] = "litebert",
+    to: Literal["litebert", "huggingface", "sentence-transformers"] = "litebert",
     allow_missing: Literal["heads"] | None = None,
     keep_slots: bool = False,
     heads: Sequence[str] | None = None,
@@ -352,10 +352,11 @@ def convert(
 ) -> Result:
     """Convert a model from anywhere exactly: nothing missing, nothing left over, or an error.
 
-    `model` is a Hugging Face folder or hub name, a TensorFlow checkpoint, or one of ours; `to` is litebert or
-    huggingface (for transformers). `heads`, `sharing`, `layers` and `dtype` change the model on the way; `tokenizer`
-    names one that is not stored next to the weights ("none": the model reads ids). `max_positions` and `attention`
-    make it read longer texts, for which it must then be trained.
+    `model` is a Hugging Face folder or hub name, a TensorFlow checkpoint, or one of ours; `to` is litebert,
+    huggingface (for transformers) or sentence-transformers (the encoder and how it makes vectors). `heads`, `sharing`,
+    `layers` and `dtype` change the model on the way; `tokenizer` names one that is not stored next to the weights
+    ("none": the model reads ids). `max_positions` and `attention` make it read longer texts, for which it must then be
+    trained.
 
     >>> litebert.convert("runs/small", "for-transformers", to="huggingface").report["written_as"]
     'AlbertForPreTraining'
@@ -550,6 +551,57 @@ def finetune(
     draw_errors(report, folder)
     scores = next(iter(report["dev"].values()))["scores"]
     return Result("finetune", folder, folder / MODEL, {**scores, "best_step": report["best_step"]}, report)
+
+
+def distill(
+    teacher: "PathLike | Predictor",
+    student: PathLike,
+    corpus: PathLike,
+    out: PathLike,
+    changes: Changes = (),
+    *,
+    passages: int = 100_000,
+    cache: PathLike | None = None,
+    start: Literal["random", "teacher"] = "random",
+    recipe: str = "",
+    engine: Literal["auto", "torch", "onnx", "openvino"] | None = None,
+    threads: int = 0,
+) -> Result:
+    """Teach a small model the sentence vectors of a larger one, on the text of a corpus.
+
+    `teacher` is any model that makes vectors, such as a folder of sentence-transformers. `student` is a model, or the
+    name of a preset or recipe for a new one that reads the corpus's tokens; shorter vectors than the teacher's are its
+    principal components. A new student may `start` from its teacher's layers, if their shapes agree. The teacher embeds
+    `passages` texts once; they are kept in `cache` (next to the corpus by default) for other students. `changes`
+    override keys of the fine-tuning recipe. The same call continues an interrupted run.
+
+    >>> taught = litebert.distill("runs/small", "runs/small", "corpus", "runs/taught", {"train.steps": 4}, passages=50)
+    >>> taught.metrics["cosine"] > 0.9  # the teacher itself
+    True
+    """
+    from litebert.distillation.distill import Lesson
+    from litebert.distillation.distill import distill as teach
+    from litebert.finetuning.finetune import MODEL
+    from litebert.inference.predictor import Predictor, load
+
+    _check_one_of("start", start, ("random", "teacher"))
+    if passages < 1:
+        raise ConfigError("out-of-range", f"passages must be at least 1, got {passages}", option="passages")
+    loaded = teacher if isinstance(teacher, Predictor) else load(teacher, engine=engine, threads=threads)
+    folder = Path(out)
+    lesson = Lesson(
+        loaded,
+        os.fspath(student),
+        Path(corpus),
+        passages,
+        None if cache is None else Path(cache),
+        start,
+        recipe,
+        tuple(list_words(changes)),
+    )
+    report = teach(lesson, folder)
+    scores = next(iter(report["dev"].values()))["scores"]
+    return Result("distill", folder, folder / MODEL, {**scores, "best_step": report["best_step"]}, report)
 
 
 def evaluate(

@@ -31,7 +31,11 @@ def convert_model(
     model: ModelPath,
     out: OutFolder,
     to: Annotated[
-        Literal["litebert", "huggingface"], typer.Option(help="Format to write; huggingface is for transformers.")
+        Literal["litebert", "huggingface", "sentence-transformers"],
+        typer.Option(
+            help="Format to write; huggingface is for transformers, sentence-transformers has the encoder and how it "
+            "makes vectors."
+        ),
     ] = "litebert",
     allow_missing: AllowMissing = None,
     keep_slots: Annotated[
@@ -80,6 +84,7 @@ def convert_model(
     Examples:
       litebert convert albert/albert-base-v2 --out models/albert-base
       litebert convert runs/reviews --to huggingface --out for-transformers
+      litebert convert runs/nano --to sentence-transformers --out embedder
       litebert convert albert/albert-base-v2 --out models/albert-4k --max-positions 4096 --attention window
     """
     result = api.convert(

@@ -15,6 +15,7 @@ from litebert.cli import (
     convert,
     corpus,
     demo,
+    distill,
     doctor,
     ensemble,
     evaluate,
@@ -61,7 +62,7 @@ class Commands(Group):
     sections: ClassVar = {
         "Start here": ("demo",),
         "Data": ("tokenizer", "corpus"),
-        "Train": ("recipes", "pretrain", "adapt", "finetune"),
+        "Train": ("recipes", "pretrain", "adapt", "finetune", "distill"),
         "Use": ("predict", "search", "serve", "convert", "export"),
         "Inspect": ("models", "evaluate", "score", "doctor", "verify", "plot"),
         "Research": ("study", "compare", "ensemble", "submission"),
@@ -95,6 +96,7 @@ add_command(all_recipes, "batches", batches.show_batches)
 add_command(app, "pretrain", pretrain.run_pretraining)
 add_command(app, "adapt", adapt.adapt_model)
 add_command(app, "finetune", finetune.run_finetuning)
+add_command(app, "distill", distill.distill_model)
 
 add_command(app, "predict", predict.predict_texts)
 searches = add_group(app, "search", "Find the passages of your texts that are nearest in meaning to a question.")

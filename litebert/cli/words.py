@@ -80,7 +80,7 @@ TaskName = Annotated[
         help="Task: cola, sst-2, mrpc, sts-b, qqp, mnli, qnli, rte, wnli; race, race-middle, race-high; squad-v1, "
         "squad-v2, squad-v2-simple (also for your own SQuAD-format JSON); Chinese: afqmc, tnews, iflytek, "
         "cmnli, ocnli, csl, cluewsc, lcqmc, chnsenticorp, cmrc2018, drcd; or for your own files classification, "
-        "regression, multi-label, tags, choice.",
+        "regression, multi-label, tags, choice, embedding.",
         autocompletion=completion.list_tasks,
     ),
 ]
@@ -131,13 +131,28 @@ GroupColumn = Annotated[
         rich_help_panel=COLUMNS,
     ),
 ]
+_Metric = Literal[
+    "accuracy",
+    "f1",
+    "macro-f1",
+    "mcc",
+    "pearson",
+    "spearman",
+    "micro-f1",
+    "exact-match",
+    "mrr@10",
+    "ndcg@10",
+    "recall@1",
+    "recall@10",
+]
 MetricName = Annotated[
-    Literal["accuracy", "f1", "macro-f1", "mcc", "pearson", "spearman", "micro-f1", "exact-match"] | None,
+    _Metric | None,
     typer.Option(
         "--metric",
         metavar="METRIC",
         help="Main metric, which also selects the model: accuracy, f1, macro-f1, mcc; regression: pearson, spearman; "
-        "multi-label: micro-f1, exact-match. Default for classes: accuracy, or macro-f1 if a label is rare.",
+        "multi-label: micro-f1, exact-match; embedding: mrr@10, ndcg@10, recall@1, recall@10, spearman. "
+        "Default for classes: accuracy, or macro-f1 if a label is rare.",
         rich_help_panel=COLUMNS,
     ),
 ]

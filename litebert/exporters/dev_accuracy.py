@@ -19,16 +19,19 @@ from litebert.inference.predictor import Predictor
 from litebert.inference.session import Session
 from litebert.model.early_exit import TOLERANCE
 from litebert.model.engine import HeadName
+from litebert.tasks.catalog import find_head, restore_task
 from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.files.tables import read_text
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group
 from litebert.tasks.kinds.classification import Regression
+from litebert.tasks.kinds.embedding import Embedding
 from litebert.tasks.seen_texts import find_seen_texts
 from litebert.text.tokenizer import Tokenizer
 
 MASK_EVERY = 7  # mask every seventh token of a line, about the masking rate of training
 MAX_LINES = 2000
+COSINE_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class Judge:
 
 def build_judge(checkpoint: Checkpoint, head: HeadName, dev: Path) -> Judge:
     """A fine-tuned model needs a dev file with labelled examples; other heads need plain text, one text per line."""
-    if checkpoint.task is not None and head in {spec.kind for spec in checkpoint.heads}:
+    if checkpoint.task is not None and head == find_head(restore_task(checkpoint.task, where=str(checkpoint.path))):
         return _judge_task(checkpoint, dev)
     tokenizer = checkpoint.load_tokenizer()
     lines = [line for line in read_text(dev, "utf-8").split("\n") if line.strip()][:MAX_LINES]
@@ -80,15 +83,19 @@ def _judge_task(checkpoint: Checkpoint, dev: Path) -> Judge:
     task = asked.task
     # GLUE's dev sets are folders; a single file is read like a user's own data
     dataset = read_for(asked, name_task(task, dev), dev, TableOptions())
-    dataset = replace(dataset, task=task)  # scored by the metric of the model's own task, whatever the dev file is
+    if isinstance(task, Embedding):  # vectors can be scored by any form of data
+        task = dataset.task
+    else:  # scored by the metric of the model's own task, whatever the dev file is
+        dataset = replace(dataset, task=task)
     chosen = choose_examples(dataset, "", dev, find_seen_texts(checkpoint.path))
     examples, notes = chosen.examples, [*dataset.notes]
     if chosen.num_trained is not None and chosen.note:
         notes.append(chosen.note)
     if any(example.label is None for example in examples):
         raise DataError("no-labels", f"{dev} has unlabelled examples: accuracy needs a label for each", option="dev")
-    # the same tolerance as in early exit
+    # for numbers the same tolerance as in early exit
     tolerance = TOLERANCE * task.scale if isinstance(task, Regression) else None
+    tolerance = COSINE_TOLERANCE if isinstance(task, Embedding) else tolerance
 
     def judge(engine: BatchEngine) -> Verdict:
         facts, outputs = evaluate(_predictor(checkpoint, engine), dataset, examples)

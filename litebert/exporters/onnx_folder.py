@@ -17,7 +17,7 @@ from litebert.interop.huggingface import CONFIG_FILE
 from litebert.interop.names import find_family, their_config, their_labels
 from litebert.interop.tokenizer_files import write_tokenizer_files
 from litebert.model.engine import HeadName
-from litebert.tasks.catalog import restore_task
+from litebert.tasks.catalog import find_head, restore_task
 from litebert.text.tokenizer import Tokenizer
 
 
@@ -45,7 +45,7 @@ def choose_head(checkpoint: Checkpoint, wanted: str = "") -> HeadName:
         check_head(wanted, has)
         return wanted  # type: ignore[return-value]
     if checkpoint.task is not None:
-        return restore_task(checkpoint.task, where=str(checkpoint.path)).heads[0].kind
+        return find_head(restore_task(checkpoint.task, where=str(checkpoint.path)))
     return has[0] if has else "embedding"
 
 

@@ -26,7 +26,8 @@ NEEDS_NO_TASK: tuple[HeadName, ...] = ("mlm", "sentence", "embedding")
 
 def describe_for_page(checkpoint: Checkpoint, head: HeadName) -> dict[str, Any]:
     """The content of facts.json: the model as the server lists it, and its task."""
-    task = None if checkpoint.task is None else restore_task(checkpoint.task, where=str(checkpoint.path))
+    asked = None if head == "embedding" else checkpoint.task  # vectors need no task
+    task = None if asked is None else restore_task(asked, where=str(checkpoint.path))
     if head not in NEEDS_NO_TASK and (task is None or head not in {spec.kind for spec in task.heads}):
         raise ConfigError(
             "no-task",

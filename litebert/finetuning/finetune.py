@@ -26,7 +26,7 @@ from litebert.inference.cutting import describe_cut
 from litebert.inference.engines.torch_engine import TorchEngine
 from litebert.inference.session import Session
 from litebert.model.model import Model
-from litebert.tasks.catalog import finish_task, task_facts
+from litebert.tasks.catalog import find_embedding, finish_task, task_facts
 from litebert.tasks.finetuning import FinetuneTask, Output
 from litebert.tasks.group_batch import GroupBatch, cut_micro_batches
 from litebert.tasks.groups import Group, TuningPlan
@@ -234,7 +234,11 @@ def save_model(run: Run, model: Model, task: FinetuneTask, step: int, facts: Map
         model=run.folder.name, task=task.name, source=run.job.source.path.name, facts=facts, recipe_toml=recipe_toml
     )
     content = CheckpointContent(
-        step=step, recipe_toml=recipe_toml, card=card, task=task_facts(task, max_length=run.form.max_length)
+        step=step,
+        recipe_toml=recipe_toml,
+        card=card,
+        task=task_facts(task, max_length=run.form.max_length),
+        embedding=find_embedding(task, max_length=run.form.max_length),
     )
     save_checkpoint(run.folder / MODEL, model, run.job.source.load_tokenizer(), content, replaces=True)
 

@@ -23,7 +23,7 @@ from litebert.core.ranges import (
     read_whole_number,
 )
 from litebert.core.runtime_options import RuntimeOptions
-from litebert.tasks.files.reading import ExitOptions, PassageOptions
+from litebert.tasks.files.reading import EmbeddingOptions, ExitOptions, PassageOptions
 from litebert.training.options import OptimOptions, TrainOptions
 from litebert.training.schedule import ScheduleOptions
 
@@ -90,6 +90,7 @@ class FinetuneRecipe:
     model: DropoutOptions = field(default_factory=DropoutOptions)
     passage: PassageOptions = field(default_factory=PassageOptions)
     exit: ExitOptions = field(default_factory=ExitOptions)
+    embedding: EmbeddingOptions = field(default_factory=EmbeddingOptions)
     runtime: RuntimeOptions = field(default_factory=RuntimeOptions)
     seed: NonNegativeInt = 1
 
@@ -234,6 +235,7 @@ TWO_CORE_BY_TASK: dict[str, dict[str, Any]] = {
     "choice": {"train": {"max_length": 256, "batch_size": 8}},
     "c3": {"train": {"max_length": 256, "batch_size": 8}},
     "chid": {"train": {"max_length": 136, "batch_size": 8}},
+    "embedding": {"train": {"batch_size": 64}},  # the other texts of a batch are the negatives
 }
 
 # The length of adaptive runs. A small training set is repeated until dev no longer improves: three epochs of 300 rows

@@ -28,7 +28,17 @@ from litebert.inference.cutting import describe_cut
 from litebert.interop.vocabulary_notes import note_vocabulary
 from litebert.model.config import ATTENTION_FIELDS, ModelConfig
 from litebert.model.model import Model, build_model
-from litebert.tasks.catalog import KINDS, find_kind, name_kind, task_facts, with_exits, with_passage
+from litebert.tasks.catalog import (
+    KINDS,
+    find_embedding,
+    find_kind,
+    name_kind,
+    task_facts,
+    with_embedding,
+    with_exits,
+    with_passage,
+)
+from litebert.tasks.files.reading import EmbeddingOptions
 from litebert.tasks.finetuning import Dataset, FinetuneTask, fingerprint
 from litebert.tasks.group_batch import GroupBatch
 from litebert.tasks.groups import Group, SequenceForm, build_form
@@ -96,8 +106,10 @@ class Job:
         return f"{next(iter(self.dataset.dev))}_{self.dataset.task.metric}"
 
     def with_lengths(self) -> Self:
-        """The job with the recipe's passage and early-exit options in its task."""
+        """The job with the recipe's options for passages, early exit and vectors in its task."""
         task = with_exits(with_passage(self.dataset.task, self.recipe.passage), self.recipe.exit)
+        spec, size = self.source.embedding_spec, self.source.config.hidden_size
+        task = with_embedding(task, self.recipe.embedding, spec, hidden_size=size)
         return dataclasses.replace(self, dataset=dataclasses.replace(self.dataset, task=task))
 
     @cached_property
@@ -142,6 +154,11 @@ def check_job(job: Job) -> None:
     job = job.with_lengths()
     settle_length(job.recipe, len(job.dataset.train))
     check_last_layers(job.source.config.layer_plan, job.recipe.train.num_last_layers)
+    if job.recipe.train.num_last_layers == 0 and not job.dataset.task.heads:
+        raise ConfigError(
+            "conflicting-keys",
+            f"train.trainable = 'head', but task {job.dataset.task.name} has no head: use 'all' or 'last-K'",
+        )
     # raises if `max_length` leaves no room for text
     job.dataset.task.encode(job.dataset.train[:1], job.source.load_tokenizer(), job.form)
 
@@ -224,11 +241,13 @@ def build_task_model(job: Job) -> Model:
         hidden_dropout_rate=dropout.dropout_rate,
         attention_dropout_rate=dropout.dropout_rate,
         classifier_dropout_rate=dropout.classifier_dropout_rate,
-        has_pooler=True,
+        has_pooler=bool(job.dataset.task.heads),  # vectors are pooled without weights
     )
     model = build_model(config, job.dataset.task.heads, seed=job.recipe.seed)
     if not job.is_from_scratch:
         weights = {name: w for name, w in job.source.load_weights().items() if name.startswith("encoder.")}
+        if not config.has_pooler:
+            weights = {name: w for name, w in weights.items() if not name.startswith("encoder.pooler.")}
         model.load_state_dict(weights, strict=False)
     return model
 
@@ -257,6 +276,7 @@ def save(run: Run, log: RunLog) -> None:
         begun_with={"dtype": engine.runtime.dtype_name, "metrics": describe_log(run.folder / METRICS_FILE)},
         optimizer=optimizer_tensors(engine.model, engine.optimizer),
         task=task_facts(run.task, max_length=run.form.max_length),
+        embedding=find_embedding(run.task, max_length=run.form.max_length),
     )
     path = checkpoint_path(run.folder, progress.step)
     save_checkpoint(path, engine.model, run.job.source.load_tokenizer(), content)
@@ -291,5 +311,6 @@ def list_job_changes(folder: Path, job: Job) -> list[str]:
         raise ConfigError("wrong-folder", f"{folder} is a pre-training run; choose another folder", option="out")
     # runs of version 0.1 did not record these: a user's own classification task was always judged by accuracy
     usual = "accuracy" if job.dataset.task.name == "classification" else job.dataset.task.metric
+    begun = {"embedding": dataclasses.asdict(EmbeddingOptions()), **begun}  # a section that they lack
     begun["job"] = {"metric": usual, "positive": "", **begun["job"]}
     return list_differences(begun, job.values)

@@ -9,10 +9,9 @@ from litebert.core.errors import ConfigError
 from litebert.graph.encoder import add_inputs, write_encoder, write_pooled
 from litebert.graph.parts import Parts
 from litebert.graph.writer import BOOL, FLOAT, INT64
-from litebert.model.config import HeadKind
+from litebert.model.config import HeadKind, Pooling
 from litebert.model.engine import NUM_STARTS, HeadName
 from litebert.model.heads import FORBIDDEN, NEEDS_POOLER
-from litebert.model.pooling import Pooling
 
 ALLOWED = "answer_mask"  # input of the start-conditioned head: 1 for tokens that an answer may contain
 

@@ -8,9 +8,8 @@ from litebert.graph.heads import write_head
 from litebert.graph.parts import Parts
 from litebert.graph.precision import FloatArray, Precision
 from litebert.graph.writer import GraphWriter
-from litebert.model.config import ATTENTION_FIELDS, TRAINING_FIELDS, ModelConfig, check_fields
+from litebert.model.config import ATTENTION_FIELDS, TRAINING_FIELDS, ModelConfig, Pooling, check_fields
 from litebert.model.engine import HeadName
-from litebert.model.pooling import Pooling
 
 # The configuration fields that a graph implements, or may ignore.
 FIELDS = (

@@ -13,6 +13,7 @@ from litebert.tasks.files.columnar import is_columnar
 from litebert.tasks.files.reading import TableOptions
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output, OwnTask
 from litebert.tasks.kinds.classification import Classification
+from litebert.tasks.kinds.embedding import Embedding
 from litebert.tasks.leaderboard.answer_scores import read_answers, score_answers
 from litebert.tasks.report import describe_split, is_labelled, learn_baseline
 from litebert.tasks.seen_texts import SeenTexts
@@ -152,6 +153,8 @@ def _with_metrics(models: FinetuneTask, asked: FinetuneTask) -> FinetuneTask:
     """
     if isinstance(models, SpanTask) and isinstance(asked, SpanTask):
         return replace(models, units=asked.units)
+    if isinstance(models, Embedding) and isinstance(asked, Embedding):  # vectors can be scored by any form of data
+        return replace(models, form=asked.form, metric=asked.metric, low=asked.low, high=asked.high)
     if not (isinstance(models, Classification) and isinstance(asked, Classification)):
         return models
     if asked.name in _ALSO_ASKED.get(models.name, ()):

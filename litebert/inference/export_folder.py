@@ -22,7 +22,7 @@ from litebert.core.sealed import find_changed, hash_files, read_sealed, write_se
 from litebert.interop.opening import EXPORT_FILE
 from litebert.model.config import HeadSpec, ModelConfig
 from litebert.model.engine import HeadName
-from litebert.tasks.catalog import restore_task
+from litebert.tasks.catalog import find_head, restore_task
 from litebert.text.tokenizer import Tokenizer, load_tokenizer
 
 GRAPH_FILE = "model.onnx"
@@ -148,4 +148,4 @@ def _is_of_task(checkpoint: Checkpoint, head: HeadName) -> bool:
     """Whether a head is the one that the model was fine-tuned with."""
     if checkpoint.task is None:
         return False
-    return any(spec.kind == head for spec in restore_task(checkpoint.task, where=str(checkpoint.path)).heads)
+    return find_head(restore_task(checkpoint.task, where=str(checkpoint.path))) == head

@@ -45,6 +45,7 @@ from litebert.tasks.finetuning import FinetuneTask, Output
 from litebert.tasks.groups import Group, SequenceForm, build_form
 from litebert.tasks.kinds.choices import ChoiceExample
 from litebert.tasks.kinds.classification import Classification, MultiLabel, Regression
+from litebert.tasks.kinds.embedding import Embedding
 from litebert.tasks.kinds.token_tags import TaggedWords
 from litebert.tasks.report import read_report
 from litebert.tasks.squad.reading import Question
@@ -176,6 +177,12 @@ class Predictor:
         changed.members = tuple(member.with_long(long, pooling) for member in self.members)
         return changed
 
+    def as_embedder(self) -> "Predictor":
+        """The same predictor with `embedding` for its task, whose vectors are those of `embed`."""
+        changed = copy(self)
+        changed.checkpoint = replace(self.checkpoint, embedding=self.checkpoint.embedding_spec)
+        return changed
+
     def interruptible(self, is_wanted: Callable[[], bool]) -> "Predictor":
         """The same predictor, which raises `Interrupted` before a batch when `is_wanted` returns False."""
         changed = copy(self)
@@ -190,7 +197,9 @@ class Predictor:
 
     @cached_property
     def task(self) -> FinetuneTask:
-        """The task that the model was fine-tuned for."""
+        """The task that the model was fine-tuned for; one that states how it makes vectors embeds."""
+        if self.checkpoint.task is None and self.checkpoint.embedding is not None:
+            return Embedding(pooling=self.checkpoint.embedding.pooling, normalize=self.checkpoint.embedding.normalize)
         if self.checkpoint.task is None:
             has = ", ".join(spec.kind for spec in self.checkpoint.heads) or "no head"
             raise ConfigError(
@@ -202,7 +211,8 @@ class Predictor:
     def form(self, max_length: int | None = None) -> SequenceForm:
         """How texts are laid out for this model; texts longer than in fine-tuning are truncated."""
         config = self.checkpoint.config
-        learned = (self.checkpoint.task or {}).get("max_length", config.max_positions)
+        stated = None if self.checkpoint.embedding is None else self.checkpoint.embedding.max_length
+        learned = (self.checkpoint.task or {}).get("max_length", stated or config.max_positions)
         length = min(max_length or learned, config.max_positions)
         return build_form(self.tokenizer, max_length=length, num_segments=config.num_segments)
 
@@ -345,21 +355,35 @@ class Predictor:
         texts: Sequence[Text],
         *,
         normalize: bool | None = None,
+        size: int | None = None,
         report_cut: ReportCut | None = None,
         report_tokens: Callable[[Sequence[int]], object] = lambda _: None,
     ) -> NDArray[np.float32]:
         """A vector per text (N, H), pooled as the model specifies (sentence-transformers' modules.json).
 
-        The default is the mean of the tokens' last hidden states, normalized to unit length. `report_tokens` is called
-        with the number of tokens that were read of each text, special ones included.
+        The default is the mean of the tokens' last hidden states, normalized to unit length. With `size`, vectors have
+        their first so many numbers only, for which the model should have been trained (`embedding.sizes`).
+        `report_tokens` is called with the number of tokens that were read of each text, special ones included.
         """
+        if size is not None and not 0 < size <= self.checkpoint.config.hidden_size:
+            raise ConfigError(
+                "out-of-range",
+                f"size must be between 1 and {self.checkpoint.config.hidden_size}, the length of the model's vectors, "
+                f"got {size}",
+                option="size",
+            )
         spec = self.checkpoint.embedding_spec
         found = self._outputs("embedding", "embedding", texts, report_cut, report_tokens)
         width = self.checkpoint.config.hidden_size
-        vectors = np.array([vector.numpy() for vector in found], dtype=np.float32).reshape(-1, width)
+        vectors = np.array([vector.numpy() for vector in found], dtype=np.float32).reshape(-1, width)[:, :size]
         if spec.normalize if normalize is None else normalize:
-            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        return vectors
+            vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return np.ascontiguousarray(vectors)
+
+    @property
+    def vector_sizes(self) -> tuple[int, ...]:
+        """The lengths of vectors that the model was trained for, the whole vector first."""
+        return (self.checkpoint.config.hidden_size, *(self.checkpoint.task or {}).get("sizes", ()))
 
     def _outputs(
         self,

@@ -27,6 +27,7 @@ from litebert.tasks.files.tables import Row, decode, parse_json, read_table, rea
 from litebert.tasks.files.tagged_tables import is_table, join_word_rows, read_tagged_rows
 from litebert.tasks.groups import Group
 from litebert.tasks.kinds.choices import ChoiceExample
+from litebert.tasks.kinds.embedding import EmbeddedText
 from litebert.tasks.kinds.token_tags import TaggedWords
 from litebert.tasks.predictions import Prediction, predict_answers
 from litebert.tasks.squad.reading import Question, read_question_lines, read_squad
@@ -38,6 +39,7 @@ TABLES = (".csv", ".tsv", ".jsonl", ".json")
 CHUNK = 8192  # texts that are sorted by length and answered together
 GAPS_CHUNK = 1024
 NUM_GUESSES = 5
+NUM_SHOWN = 4  # numbers of a vector in the terminal's table
 
 
 class Answered(NamedTuple):
@@ -120,7 +122,9 @@ def _encode(predictor: Predictor, example: Any) -> Group:
 
 
 def _show(example: Any, answer: Any) -> str:
-    """An answer as text: tags separated by spaces, several labels by a bar, a choice with its text."""
+    """An answer as text: tags with spaces, several labels with a bar, a choice with its text, a vector's start."""
+    if isinstance(answer, list) and answer and isinstance(answer[0], float):
+        return ", ".join(f"{number:.3f}" for number in answer[:NUM_SHOWN]) + f", ... ({len(answer)} numbers)"
     if isinstance(answer, list):
         return (" " if hasattr(example, "words") else "|").join(answer)
     if hasattr(example, "choices"):
@@ -182,6 +186,7 @@ def find_inputs(predictor: Predictor) -> Inputs:
             partial(_sentences_of_file, splits_words=splits_words),
             partial(_sentences_of_values, splits_words=splits_words),
         ),
+        EmbeddedText: Inputs(_texts_of_lines, partial(_texts_of_file, num_texts=0), _texts_of_values),
         TextExample: Inputs(
             _texts_of_lines, partial(_texts_of_file, num_texts=getattr(task, "num_texts", 0)), _texts_of_values
         ),

@@ -26,7 +26,10 @@ class TaskRequest:
     def load(self, **more: Any) -> "Predictor":
         from litebert.inference.predictor import load
 
-        return load(self.checkpoint, **(self.computing | more))
+        predictor = load(self.checkpoint, **(self.computing | more))
+        # any model makes vectors, which can be scored before it was trained to
+        is_embedder = self.task == "embedding" and predictor.checkpoint.task is None
+        return predictor.as_embedder() if is_embedder else predictor
 
     def read(self, predictor: "Predictor") -> "tuple[Dataset, Chosen]":
         """The task's data and the examples of the requested split; prints notes about what was guessed."""

@@ -47,7 +47,7 @@ from litebert.model.model import build_model
 from litebert.tasks.catalog import restore_task
 from litebert.text.tokenizer import Tokenizer
 
-Target = Literal["litebert", "huggingface"]
+Target = Literal["litebert", "huggingface", "sentence-transformers"]
 StoredType = Literal["float32", "float16", "bfloat16"]
 LABEL_KEYS = ("id2label", "label2id", "problem_type")
 _NUMBER = "heads.classification.output"  # the head of a regression model
@@ -92,6 +92,8 @@ def convert(
     """Convert a model; `out` appears only when it is complete."""
     _check_options(options, out)
     checkpoint = load_checkpoint(source, load_options)
+    if options.to == "sentence-transformers":
+        options, checkpoint = replace(options, heads=()), _state_embedding(checkpoint)
     cut = truncate(checkpoint, options.layers) if options.layers else checkpoint
     tokenizer = checkpoint.load_tokenizer() if load_options.needs_tokenizer else None
     heads = _choose_heads(checkpoint.heads, options.heads)
@@ -113,11 +115,22 @@ def _check_options(options: ConvertOptions, out: Path) -> None:
     if options.sharing:
         check_reshares(options.sharing)
     changes = options.sharing or options.layers or options.dtype or options.lengthening.is_some
-    if options.keeps_slots and (options.to == "huggingface" or changes):
+    if options.to == "sentence-transformers" and options.heads:
+        raise ConfigError(
+            "conflicting-options",
+            "a sentence-transformers folder has no heads: leave heads out, or convert to huggingface",
+        )
+    if options.keeps_slots and (options.to != "litebert" or changes):
         raise ConfigError(
             "conflicting-options",
             "optimizer state can be kept only when the model is unchanged and written in litebert's format",
         )
+
+
+def _state_embedding(checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint with the way it makes vectors, which the modules of sentence-transformers state."""
+    length = checkpoint.find_max_length("embedding")
+    return replace(checkpoint, embedding=replace(checkpoint.embedding_spec, max_length=length))
 
 
 def _choose_heads(heads: tuple[HeadSpec, ...], wanted: tuple[str, ...] | None) -> tuple[HeadSpec, ...]:
@@ -209,7 +222,7 @@ def _plan_export(
     options: ConvertOptions,
 ) -> _Export | None:
     """The transformers class that computes exactly this model; None if the output is a litebert checkpoint."""
-    if options.to != "huggingface":
+    if options.to == "litebert":
         return None
     kinds = frozenset(spec.kind for spec in heads)
     if kinds not in CLASS_SUFFIX:

@@ -14,7 +14,8 @@ from typing import Any, get_args
 from litebert.core.errors import DataError
 from litebert.core.files import parse_json_value, read_json, write_json
 from litebert.interop.own_files import checked_file
-from litebert.model.pooling import EmbeddingSpec, Pooling
+from litebert.model.config import Pooling
+from litebert.model.pooling import EmbeddingSpec
 
 MODULES_FILE = "modules.json"
 _MAX_NAME = 255  # the longest file name, in bytes, that a file system accepts

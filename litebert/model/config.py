@@ -13,6 +13,7 @@ Projection = Literal["auto", "always"]
 Initializer = Literal["normal", "neighbours"]
 Attention = Literal["full", "window", "block"]
 HeadKind = Literal["mlm", "sentence", "classification", "tokens", "span", "conditional_span", "choice"]
+Pooling = Literal["mean", "cls", "max"]  # of last states to one vector: model/pooling.py
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from litebert.model.config import HeadKind
+from litebert.model.config import HeadKind, Pooling
 from litebert.model.early_exit import exit_early
 from litebert.model.heads import NEEDS_POOLER
-from litebert.model.pooling import Pooling, pool
+from litebert.model.pooling import pool
 
 if TYPE_CHECKING:
     from litebert.model.model import Model

@@ -1,13 +1,11 @@
 """Text embeddings: pooling of the last hidden states, maximum length, and normalization."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 from torch import Tensor
 
+from litebert.model.config import Pooling
 from litebert.model.heads import forbid
-
-Pooling = Literal["mean", "cls", "max"]
 
 
 @dataclass(frozen=True)

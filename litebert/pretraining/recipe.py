@@ -194,12 +194,19 @@ def list_recipes() -> dict[str, str]:
 def _build_plain(values: Mapping[str, Any]) -> Recipe:
     expanded = expand_compat(values)
     model, init = expanded.get("model"), expanded.get("init")
-    if isinstance(model, Mapping) and "preset" in model:
-        changes = {name: value for name, value in model.items() if name != "preset"}
-        expanded["model"] = {**asdict(preset(str(model["preset"]))), **changes}
+    if isinstance(model, Mapping):
+        expanded["model"] = expand_preset(model)
     if isinstance(init, Mapping) and "from" in init:  # a Python keyword, so the field has another name
         expanded["init"] = {**{name: value for name, value in init.items() if name != "from"}, "source": init["from"]}
     return build_options(Recipe, expanded)
+
+
+def expand_preset(model: Mapping[str, Any]) -> dict[str, Any]:
+    """The section `model` with the values of the preset that it names."""
+    if "preset" not in model:
+        return dict(model)
+    changes = {name: value for name, value in model.items() if name != "preset"}
+    return {**asdict(preset(str(model["preset"]))), **changes}
 
 
 def read_recipe_values(source: str | Path) -> dict[str, Any]:

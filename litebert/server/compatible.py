@@ -22,7 +22,9 @@ class Embeddings(Ask):
     encoding_format: Literal["float", "base64"] = Field(
         "float", description="`base64`: the vector as little-endian 32-bit numbers."
     )
-    dimensions: Whole | None = Field(None, ge=1, description="Must be the model's own number: vectors are not cut.")
+    dimensions: Whole | None = Field(
+        None, ge=1, description="The model's own number, or a shorter one that it was trained for."
+    )
     user: Text | None = Field(None, description="Accepted and ignored.")
 
     @property
@@ -73,7 +75,9 @@ class Encoded(NamedTuple):
 def embed_encoded(predictor: Predictor, texts: Sequence[str], settings: Mapping[str, Any]) -> list[Encoded]:
     """The exact vectors of `Predictor.embed`, with token counts."""
     num_cut, num_tokens = list[int](), list[int]()
-    vectors = predictor.embed(texts, report_cut=num_cut.extend, report_tokens=num_tokens.extend)
+    vectors = predictor.embed(
+        texts, size=settings["dimensions"], report_cut=num_cut.extend, report_tokens=num_tokens.extend
+    )
     if settings["encoding_format"] == "base64":
         shown = [json.dumps(base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")) for vector in vectors]
     else:  # nine significant digits round-trip a float32
@@ -82,9 +86,11 @@ def embed_encoded(predictor: Predictor, texts: Sequence[str], settings: Mapping[
 
 
 def find_bad_dimensions(predictor: Predictor, settings: Mapping[str, Any]) -> tuple[str, str] | None:
-    size = predictor.checkpoint.config.hidden_size
-    if settings["dimensions"] in (None, size):
+    if settings["dimensions"] in (None, *predictor.vector_sizes):
         return None
+    size, *shorter = predictor.vector_sizes
+    if shorter:
+        return "dimensions", f"the model was trained for {size}, {', '.join(map(str, shorter))} dimensions: take one"
     return "dimensions", f"the model's vectors have {size} dimensions and are not cut: leave dimensions out"
 
 

@@ -14,19 +14,24 @@ import numpy as np
 
 from litebert.core.errors import ConfigError, DataError, suggest
 from litebert.core.options import build_options
+from litebert.model.engine import HeadName
+from litebert.model.pooling import EmbeddingSpec
 from litebert.tasks.bag_of_words import Answer, learn_choices, learn_labels, learn_numbers, learn_tags
+from litebert.tasks.bm25 import learn_bm25
 from litebert.tasks.files.chinese_tags import read_cluener, read_msra
 from litebert.tasks.files.choice_files import race_reader, read_choice_dataset
 from litebert.tasks.files.clue import CLUE, clue_reader
 from litebert.tasks.files.clue_choices import read_c3, read_chid
 from litebert.tasks.files.custom import read_classes, read_multi_labels, read_numbers, read_tags
+from litebert.tasks.files.embedding_files import read_embeddings
 from litebert.tasks.files.glue import GLUE, glue_reader
-from litebert.tasks.files.reading import ExitOptions, PassageOptions, TableOptions
+from litebert.tasks.files.reading import EmbeddingOptions, ExitOptions, PassageOptions, TableOptions
 from litebert.tasks.files.splitting import describe_shared
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output, OwnTask, Rows, Tally
 from litebert.tasks.groups import Group
 from litebert.tasks.kinds.choices import ChoiceExample, Choices
 from litebert.tasks.kinds.classification import Classification, MultiLabel, Regression
+from litebert.tasks.kinds.embedding import EmbeddedText, Embedding
 from litebert.tasks.kinds.token_tags import TaggedWords, TokenTags, describe_tag_errors
 from litebert.tasks.squad.files import CMRC_FILES, DRCD_FILES, squad_reader
 from litebert.tasks.squad.reading import Question
@@ -34,7 +39,7 @@ from litebert.tasks.squad.task import SpanTask
 from litebert.tasks.texts import TextExample
 
 Read = Callable[[Path, TableOptions], Dataset]
-Learn = Callable[[Any, Sequence[Any]], Answer]
+Learn = Callable[[Any, Sequence[Any]], Answer | None]  # None: no baseline for this form of the task
 
 
 def tally_scores(task: FinetuneTask, outputs: Sequence[Output], examples: Sequence[Any]) -> Tally:
@@ -58,6 +63,7 @@ class Kind:
     ignored: tuple[str, ...] = ()  # the TableOptions that `read` ignores
     tally: Callable[[Any, Sequence[Output], Sequence[Any]], Tally] = tally_scores  # what intervals are computed from
     baseline: tuple[str, Learn] | None = None  # its name, and the function that trains it
+    is_baseline_trained: bool = True  # False: it needs no training examples
     # what a report has for each split in addition to the scores
     describe: Callable[[Any, Sequence[Output], Sequence[Any]], dict[str, Any]] = lambda *_: {}
     describe_error: Callable[[Any, Any, Any], list[str]] | None = None  # a wrong answer in errors.md; None: generic
@@ -142,6 +148,15 @@ KINDS: dict[str, Kind] = {
         baseline=("word overlap", learn_choices),
         show_label=Choices.name_choice,
     ),
+    "embedding": Kind(
+        Embedding,
+        EmbeddedText,
+        read=read_embeddings,
+        ignored=("choices", "max_labels", "on_error", "is_balanced", "positive"),
+        tally=Embedding.tally,
+        baseline=("BM25", learn_bm25),
+        is_baseline_trained=False,
+    ),
 }
 
 _GLUE = ("dev", "test", *_COLUMNS, "group", "on_error", *_CHOICE)
@@ -217,6 +232,31 @@ def with_exits(task: FinetuneTask, options: ExitOptions) -> FinetuneTask:
     return _replace(task, exits=True)
 
 
+def with_embedding(
+    task: FinetuneTask, options: EmbeddingOptions, spec: EmbeddingSpec, *, hidden_size: int
+) -> FinetuneTask:
+    """The task with a recipe's options for vectors; what they leave open is as the model states it."""
+    if not isinstance(task, Embedding):
+        if options != EmbeddingOptions():
+            raise ConfigError(
+                "conflicting-keys", f"the section embedding does not apply to task {task.name}; remove its keys"
+            )
+        return task
+    if any(size >= hidden_size for size in options.sizes):
+        raise ConfigError(
+            "out-of-range",
+            f"embedding.sizes = {list(options.sizes)} must be below {hidden_size}, the size of the model's vectors",
+        )
+    return replace(
+        task,
+        pooling=options.pooling or spec.pooling,
+        normalize=spec.normalize if options.normalize is None else options.normalize,
+        sizes=options.sizes,
+        temperature=options.temperature,
+        loss_of_scores=options.score_loss,
+    )
+
+
 def untuned(task: FinetuneTask) -> FinetuneTask:
     """The task without the values tuned on the dev outputs of one model."""
     return _replace(task, **dict.fromkeys(find_kind(task).learned))
@@ -267,6 +307,16 @@ def _check_own_task(task: Any) -> None:
             "(litebert/tasks/finetuning.py)",
             option="task",
         )
+
+
+def find_head(task: FinetuneTask) -> HeadName:
+    """The head that answers the task."""
+    return task.heads[0].kind if task.heads else "embedding"
+
+
+def find_embedding(task: FinetuneTask, *, max_length: int) -> EmbeddingSpec | None:
+    """How a model of this task makes vectors; None unless it was trained to."""
+    return task.spec(max_length) if isinstance(task, Embedding) else None
 
 
 def task_facts(task: FinetuneTask, *, max_length: int) -> dict[str, Any]:

@@ -38,14 +38,15 @@ class Baseline(NamedTuple):
 
 def learn_baseline(task: FinetuneTask, train: Sequence[Any]) -> Baseline | None:
     """Train the task's baseline on its training examples; None if the task has none."""
-    learned = find_kind(task).baseline
-    if learned is None or not train:
+    kind = find_kind(task)
+    if kind.baseline is None or not (train or not kind.is_baseline_trained):
         return None
     chosen = train
     if len(train) > MAX_EXAMPLES:
         chosen = [train[n] for n in sorted(np.random.default_rng(0).permutation(len(train))[:MAX_EXAMPLES])]
-    name, learn = learned
-    return Baseline(name, len(chosen), learn(task, chosen))
+    name, learn = kind.baseline
+    answer = learn(task, chosen)
+    return None if answer is None else Baseline(name, len(chosen) if kind.is_baseline_trained else 0, answer)
 
 
 def describe_split(

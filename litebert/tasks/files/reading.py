@@ -3,13 +3,16 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
 from litebert.core.errors import ConfigError, DataError
-from litebert.core.ranges import PositiveInt, check_values
+from litebert.core.ranges import PositiveFloat, PositiveInt, Range, check_values
+from litebert.model.config import Pooling
 from litebert.tasks.files.columnar import find_columnar, is_columnar
 from litebert.tasks.files.misplaced import OnError
 from litebert.tasks.files.tables import SUFFIXES
 
+ScoreLoss = Literal["cosent", "cosine"]
 # the possible names of a split's file in a folder
 SPLITS = {"train": ("train",), "dev": ("dev", "valid", "validation"), "test": ("test",)}
 
@@ -62,6 +65,20 @@ class ExitOptions:
     """Early exits: whether a classifier or a regression also learns to answer before its last layer."""
 
     enabled: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingOptions:
+    """How the task `embedding` makes vectors, and how it compares them while it learns."""
+
+    pooling: Pooling | None = None  # mean, cls or max; None: as the model states, else mean
+    normalize: bool | None = None  # to unit length; None: as the model states, else yes
+    sizes: Annotated[tuple[int, ...], Range(2)] = ()  # Matryoshka: also train the first so many numbers of each vector
+    temperature: PositiveFloat = 0.05  # divides cosines; lower values look at the closest negatives only
+    score_loss: ScoreLoss = "cosent"  # of pairs with a score: their order (cosent), or the score itself (cosine)
+
+    def __post_init__(self) -> None:
+        check_values(self)
 
 
 def find_files(

@@ -6,13 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from litebert.core.errors import DataError
+from litebert.core.errors import ConfigError, DataError
 from litebert.tasks.files.delimited import read_delimited
 from litebert.tasks.files.glue import GLUE
 from litebert.tasks.files.tables import read_text
 from litebert.tasks.finetuning import Dataset, FinetuneTask, Output
 from litebert.tasks.kinds.choices import Choices
 from litebert.tasks.kinds.classification import Classification, MultiLabel, Regression
+from litebert.tasks.kinds.embedding import Embedding
 from litebert.tasks.kinds.token_tags import TokenTags
 from litebert.tasks.report import describe_split, learn_baseline
 from litebert.tasks.squad.task import SpanTask
@@ -62,6 +63,12 @@ def score_answers(
     to_learn: Sequence[Any] = (),
 ) -> dict[str, Any]:
     """The report of a split, from given answers instead of a model's outputs; the baseline is trained on `to_learn`."""
+    if isinstance(dataset.task, Embedding):
+        raise ConfigError(
+            "unsupported-task",
+            f"task {dataset.task.name} is scored by vectors, which a file of answers does not have: evaluate the model",
+            option="task",
+        )
     missing = [example.id for example in examples if example.id not in answers]
     unknown = sorted(set(answers) - {example.id for example in examples})
     if missing or unknown:

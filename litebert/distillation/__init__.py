@@ -1,0 +1,1 @@
+"""Distillation: a small student learns from the outputs of a larger teacher."""

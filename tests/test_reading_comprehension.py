@@ -198,7 +198,7 @@ def test_an_ensemble_tunes_its_own_threshold(answered: Path, capsys: pytest.Capt
     assert json.loads(sheet.read_text("utf-8")) == answers
 
 
-def test_a_sheet_that_is_to_be_mended_is_not_called_complete(
+def test_an_answer_sheet_with_problems_is_not_called_complete(
     answered: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sheet = answered / "bad.json"

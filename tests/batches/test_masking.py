@@ -114,7 +114,7 @@ def test_special_tokens_and_padding_are_never_chosen(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ngram", "whole-word", "span"])
-def test_words_are_masked_whole_and_groups_stay_in_their_segment(kind: str) -> None:
+def test_whole_words_are_masked_and_groups_stay_in_their_segment(kind: str) -> None:
     for rows in rows_of(kind=kind, steps=2):
         flat, starts = unmask(rows), begins_word(CORPUS, rows)
         for group in list_groups(rows):

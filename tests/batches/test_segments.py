@@ -94,7 +94,7 @@ def test_random_segments_come_from_another_document_and_never_begin_one(
 
 @pytest.mark.parametrize("layout", ["segment-pair", "sentence-pair"])
 @pytest.mark.parametrize("task", ["nsp", "three-way"])
-def test_length_does_not_tell_random_segments(layout: str, task: str) -> None:
+def test_length_does_not_give_random_segments_away(layout: str, task: str) -> None:
     plans = [plan(CORPUS, format=layout, task=task, max_length=64, seed=seed) for seed in range(3)]
     ranges, labels = np.concatenate([p.ranges for p in plans]), np.concatenate([p.labels for p in plans])
     lengths = ranges[:, 1::2] - ranges[:, ::2]
@@ -260,7 +260,7 @@ def test_what_makes_no_sense_is_refused_with_the_reason(options: dict[str, Any],
         SegmentOptions(**options)
 
 
-def test_a_corpus_without_pairs_or_without_strangers_is_refused_with_a_remedy() -> None:
+def test_a_corpus_without_pairs_or_without_random_segments_is_refused_with_a_fix() -> None:
     with refuses(DataError, "no-pairs"):
         plan(build_corpus([[5]] * 20), task="sop")
     with refuses(DataError, "one-document"):

@@ -318,7 +318,7 @@ def masks_by_sequence(epoch: int, segments: SegmentOptions, masking: MaskingOpti
     return dict(zip(map(tuple, table.ranges.tolist()), table.mask_keys.tolist(), strict=True))
 
 
-def test_static_masks_keep_their_cuts_unless_the_cuts_are_said_apart() -> None:
+def test_static_masks_keep_their_segmentation_unless_copies_are_set() -> None:
     dynamic, static = MaskingOptions(), MaskingOptions(copies=1)
     always_new, once = SegmentOptions(task="nsp", max_length=64), SegmentOptions(task="nsp", max_length=64, copies=1)
     assert masks_by_sequence(0, always_new, static) == masks_by_sequence(1, once, static)

@@ -59,7 +59,7 @@ def test_both_beginnings_are_run_once_and_reported(
     assert (page.parent / FIGURE).stat().st_size > 5000
 
 
-def test_what_a_kept_file_tells_is_not_run_again(
+def test_runs_with_a_kept_file_are_not_repeated(
     data: Path, tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
@@ -77,7 +77,7 @@ def test_what_a_kept_file_tells_is_not_run_again(
         assert set(after) == {"1", "2"}
 
 
-def test_other_numbers_of_examples_cannot_go_on_in_the_same_folder(
+def test_another_number_of_examples_needs_another_folder(
     data: Path, tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ["run", tiny_checkpoint, "--out", tmp_path / "out", "--data", data, "--seeds", 1]

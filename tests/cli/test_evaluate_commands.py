@@ -54,7 +54,7 @@ def test_an_unlabelled_test_file_alone_is_answered_by_a_regression(
     assert (code, len((tmp_path / "answers.jsonl").read_text().splitlines())) == (0, 2), errors
 
 
-def test_what_was_guessed_is_told_beside_the_scores(
+def test_guessed_settings_are_shown_with_the_scores(
     regression: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mine.csv").write_text("review,length\na cat,3\nthe old dog,5\n")
@@ -112,7 +112,7 @@ def test_of_the_training_file_the_held_out_rows_are_scored(
 
 
 @pytest.mark.parametrize("split", ["all", "train"])
-def test_training_rows_are_scored_only_when_asked_for_and_said_to_be_such(
+def test_training_rows_are_scored_only_on_request_and_marked(
     split: str, held_out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = held_out.parent / "rows.jsonl"

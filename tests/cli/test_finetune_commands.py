@@ -365,7 +365,7 @@ def test_the_metric_and_the_group_that_are_named_decide_the_run(
     assert f"examples: f1 {report['dev']['dev']['scores']['f1']:.4f}" in printed
 
 
-def test_what_is_cut_is_said_for_every_split(
+def test_truncation_is_reported_for_every_split(
     tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [{"text": "the " * (4 + 20 * (n == 0)), "label": "ab"[n % 2]} for n in range(8)]

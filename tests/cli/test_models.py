@@ -57,7 +57,7 @@ def test_no_table_is_cut_in_a_terminal_of_80_columns(words: list[str], monkeypat
 
 
 @pytest.mark.parametrize("table", ["1", "3", "4"])
-def test_the_papers_tables_are_shown_beside_ours(table: str) -> None:
+def test_the_papers_tables_are_shown_next_to_ours(table: str) -> None:
     rows = json.loads(litebert("models", "list", "--paper-table", table, "--json").stdout)
     assert len(rows) == {"1": 7, "3": 8, "4": 8}[table]
     shown = litebert("models", "list", "--paper-table", table).stdout

@@ -42,7 +42,7 @@ def test_json_holds_the_same_and_more(capsys: pytest.CaptureFixture[str]) -> Non
     assert values["bert"]["num_parameters"] == 109_705_010
 
 
-def test_what_does_not_fit_is_said_aloud(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_that_does_not_fit_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "small.toml").write_text(
         'title = "a toy"\nmemory_gb = 1.0\nmemory_gb_per_second = 10.0\nlink_gb_per_second = 1.0\n'
         "network_gb_per_second = 1.0\ndevices_per_node = 1\nefficiency = 0.4\n[tflops]\nfp32 = 1.0\n"

@@ -115,7 +115,7 @@ def test_a_start_with_another_tokenizer_is_refused_with_the_one_to_use(
     assert f"build the corpus with the tokenizer {tmp_path / 'start'}" in message
 
 
-def test_a_start_of_another_depth_or_shape_is_said(
+def test_a_start_of_another_depth_or_shape_is_reported(
     tiny_corpus: Path, tiny_tokenizer: Tokenizer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["nano", f"data.corpora={tiny_corpus}", "model.vocab_size=100"]
@@ -127,6 +127,6 @@ def test_a_start_of_another_depth_or_shape_is_said(
     assert "the weights to start from do not fit the model" in capsys.readouterr().err
 
 
-def test_a_corpus_that_is_there_must_be_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_existing_corpus_must_be_complete(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(["check", "nano", f"data.corpora={tmp_path}"], debug=False) == 2
     assert "is not a finished corpus" in capsys.readouterr().err

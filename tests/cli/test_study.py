@@ -90,7 +90,7 @@ def test_a_dry_run_counts_what_is_left_of_an_unfinished_arm(tmp_path: Path, caps
     assert totals[2] == totals[0]  # a run of another recipe would be refused
 
 
-def test_a_dry_run_tells_an_arm_that_a_run_would_refuse_from_a_finished_one(
+def test_a_dry_run_distinguishes_refused_and_finished_arms(
     tiny_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = read_manifest(tiny_corpus).fingerprint
@@ -109,7 +109,7 @@ def test_a_dry_run_tells_an_arm_that_a_run_would_refuse_from_a_finished_one(
     assert "choose another --out, or delete" in lines[5]
 
 
-def test_a_dry_run_tells_an_arm_that_would_be_measured_again(
+def test_a_dry_run_shows_an_arm_that_would_be_measured_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -179,7 +179,7 @@ def test_the_worked_example_of_the_docs_runs_by_command(
     assert "not measured: Twice the masked words are better" in capsys.readouterr().out  # its other arm was not run
 
 
-def test_a_report_is_written_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_is_written_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for run in plan_arms(load_study("figure-2b"), "laptop"):
         write_invented(tmp_path / "fig", run, **invent_everything(run))
     assert study("report", str(tmp_path / "fig")) == 0
@@ -200,7 +200,7 @@ def test_a_report_is_written_and_told(tmp_path: Path, capsys: pytest.CaptureFixt
         (["run", "table-5", "train.stps=3", "--dry-run"], "unknown key 'train.stps'"),
     ],
 )
-def test_a_wrong_word_is_told_in_one_line(words: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_word_is_one_line(words: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert study(*words) == 2
     error = capsys.readouterr().err
     assert reason in error

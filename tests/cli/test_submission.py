@@ -63,9 +63,7 @@ def write_questions(path: Path, count: int) -> Path:
     return path
 
 
-def test_what_is_to_be_mended_is_told_by_the_exit_code_of_writing_and_of_checking(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_problems_of_a_submission_set_the_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, data = tmp_path / "answers.json", write_questions(tmp_path / "squad.json", 30)
     run = make_run(tmp_path / "run", SpanTask("squad-v1"), [Prediction(str(n), "cat", None) for n in range(2)])
     words = ["--task", "squad-v1", "--data", data]

@@ -101,7 +101,7 @@ def test_machine_code_is_cached_in_the_cache_folder_even_if_the_package_can_be_w
     assert done.stdout.startswith(f"{tmp_path}/machine-code-")
 
 
-def test_machine_code_is_cached_where_numba_is_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_code_is_cached_in_numbas_folder_if_it_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "machine-code-" in draw_unit._cache.cache_path  # type: ignore[attr-defined]
     choose_cache(tmp_path, monkeypatch)
     assert compiled(double)._cache.cache_path.startswith(str(tmp_path))  # type: ignore[attr-defined]

@@ -64,7 +64,7 @@ def write_version(path: Path, text: str) -> None:
         (temporary / "part").write_text(text)
 
 
-def test_a_directory_is_replaced_where_wished(tmp_path: Path) -> None:
+def test_a_directory_is_replaced_on_request(tmp_path: Path) -> None:
     for text in ("old", "new"):
         write_version(tmp_path / "out", text)
     assert (tmp_path / "out" / "part").read_text() == "new"
@@ -80,7 +80,7 @@ def test_replacing_a_link_leaves_what_it_pointed_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", range(4))
-def test_a_kill_at_any_step_of_replacing_leaves_a_whole_directory_and_litter_that_is_removed(
+def test_a_kill_while_replacing_leaves_a_complete_directory_and_removable_litter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
     write_version(tmp_path / "out", "old")

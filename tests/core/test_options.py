@@ -72,7 +72,7 @@ def test_another_programs_name_of_a_key_is_answered_with_ours(word: str, key: st
 
 
 @pytest.mark.parametrize("word", ["steps", "=3", "a..b=1", "3a=1"])
-def test_a_word_that_is_no_assignment_is_refused(word: str) -> None:
+def test_an_override_must_be_an_assignment(word: str) -> None:
     with refuses(ConfigError, "bad-override"):
         parse_assignments([word])
 

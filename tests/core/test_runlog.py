@@ -87,7 +87,7 @@ def test_a_missing_log_here_is_named_with_its_folder(tmp_path: Path, monkeypatch
         read_log(Path(METRICS_FILE))
 
 
-def test_a_full_disk_stops_the_run_and_the_log_can_go_on(tmp_path: Path) -> None:
+def test_a_full_disk_stops_the_run_and_the_log_can_be_continued(tmp_path: Path) -> None:
     with small_disk(100), refuses(TrainingError, "cannot-write", at=METRICS_FILE):
         write_steps(tmp_path, range(1, 100))
     whole = read_log(tmp_path / METRICS_FILE)[-1]["step"]

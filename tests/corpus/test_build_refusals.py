@@ -75,7 +75,7 @@ def test_a_directory_with_other_things_is_refused(tmp_path: Path, texts: list[Pa
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_bad_input_stops_the_build_and_skipping_it_goes_on(
+def test_bad_input_stops_the_build_unless_it_is_skipped(
     tmp_path: Path, texts: list[Path], tokenizer: Tokenizer, processes: int
 ) -> None:
     bad = tmp_path / "bad.txt"

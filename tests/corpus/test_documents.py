@@ -357,7 +357,7 @@ def test_a_json_record_that_is_too_long_is_left_out_and_reported(tmp_path: Path)
     assert reported == [f"{path}:2: longer than 4,000 bytes: left out"]
 
 
-def test_a_whole_file_format_that_is_too_large_is_reported(tmp_path: Path) -> None:
+def test_a_file_too_large_to_be_read_at_once_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path / "x.txt", gutenberg("It was a dark night.\r\n\r\n" * 500))
     assert problems(path, limits=SMALL)[1][0].startswith(f"{path}: larger than")
 

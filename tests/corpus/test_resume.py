@@ -63,7 +63,7 @@ def test_a_fixed_file_builds(
     assert num_documents[0] == num_documents[1]
 
 
-def test_a_mended_file_that_was_partly_built_is_built_again_with_its_batch(
+def test_a_fixed_file_that_was_partly_built_is_built_again_with_its_chunk(
     tmp_path: Path, folder: Path, tokenizer: Tokenizer
 ) -> None:
     (folder / "c.txt").write_bytes(LONG + BAD)
@@ -91,7 +91,7 @@ def test_a_file_that_is_gone_when_partly_built_is_named(tmp_path: Path, folder: 
         build_corpus([folder], tokenizer, tmp_path / "corpus", OPTIONS)
 
 
-def test_mended_standard_input_is_read_and_not_the_old(
+def test_standard_input_is_read_again_after_a_fix(
     tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(GOOD + BAD)))

@@ -113,7 +113,7 @@ def test_one_two_and_four_processes_end_alike_under_ddp_and_fsdp(
             assert_same_end(alone, run(recipe, tmp_path / f"{parallel}-{processes}", processes))
 
 
-def test_a_run_goes_on_in_another_number_of_processes(tiny_corpus: Path, tmp_path: Path) -> None:
+def test_a_run_resumes_with_another_number_of_processes(tiny_corpus: Path, tmp_path: Path) -> None:
     # so many steps between checkpoints that there is time to be killed
     recipe = write_recipe(tmp_path / "recipe.toml", tiny_corpus, steps=60, save_every=15, parallel="fsdp")
     alone = run(recipe, tmp_path / "alone", 1)
@@ -136,7 +136,7 @@ def stop_after(recipe: Path, out: Path, processes: int, step: int) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_two_processes_that_are_told_to_stop_save_the_step_they_are_at(tiny_corpus: Path, tmp_path: Path) -> None:
+def test_two_processes_that_are_stopped_save_their_step(tiny_corpus: Path, tmp_path: Path) -> None:
     recipe = write_recipe(tmp_path / "recipe.toml", tiny_corpus, steps=60, save_every=1000)
     undisturbed = run(recipe, tmp_path / "undisturbed", 2)
     process = start(recipe, tmp_path / "stopped", 2)

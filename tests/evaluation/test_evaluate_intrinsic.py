@@ -148,7 +148,7 @@ def test_a_head_that_has_learned_order_is_right_about_order(tiny_tokenizer: Toke
     assert report.sop.head.lead.total == report.sop.head.any.total  # a document is one pair
 
 
-def test_a_stage_that_has_not_begun_tells_nothing_of_training(
+def test_a_stage_that_has_not_begun_does_not_count_as_training(
     tiny_tokenizer: Tokenizer, tiny_corpus: Path, tmp_path: Path
 ) -> None:
     recipe = "[segments]\nmax_length = 16\ntask = 'sop'\n[[stages]]\nat = 7\nsegments.max_length = 32\n"
@@ -156,7 +156,7 @@ def test_a_stage_that_has_not_begun_tells_nothing_of_training(
     assert evaluate_intrinsic(saved, tiny_corpus, OPTIONS).training == Training(16, "sop")
 
 
-def test_a_run_without_a_checkpoint_is_said(tiny_corpus: Path, tmp_path: Path) -> None:
+def test_a_run_without_a_checkpoint_is_reported(tiny_corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "run" / "checkpoints").mkdir(parents=True)
     with refuses(DataError, "no-checkpoint"):
         evaluate_intrinsic(tmp_path / "run", tiny_corpus)

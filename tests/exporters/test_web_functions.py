@@ -222,7 +222,7 @@ def is_same(theirs: Any, ours: Any) -> bool:
     return bool(theirs == (pytest.approx(ours, rel=1e-4, abs=1e-5) if isinstance(ours, float) else ours))
 
 
-def test_the_page_knows_what_the_server_tells_of_a_model(tiny_checkpoint: Path) -> None:
+def test_the_page_has_the_servers_description_of_a_model(tiny_checkpoint: Path) -> None:
     checkpoint = load_checkpoint(tiny_checkpoint)
     told = (
         NamedModel.of("x", Predictor(checkpoint, choose_runtime(RuntimeOptions(device="cpu")))).describe().model_dump()

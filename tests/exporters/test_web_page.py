@@ -335,7 +335,7 @@ def test_neither_the_page_nor_its_worker_can_ask_another_server(
 
 
 @pytest.mark.slow
-def test_a_model_that_cannot_be_loaded_is_told(
+def test_the_page_reports_a_model_that_cannot_be_loaded(
     browser: Any, serve: Any, runtime: Path, tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
     export_web(load_checkpoint(tiny_checkpoint), tmp_path / "page", head="mlm", runtime=runtime)

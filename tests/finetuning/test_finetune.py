@@ -134,7 +134,7 @@ def test_an_interrupted_run_gives_the_same_report(
         assert (tmp_path / "a" / "run" / file).read_bytes() == (tmp_path / "b" / "run" / file).read_bytes(), file
 
 
-def test_a_run_that_is_told_to_end_saves_its_step_and_continues_to_the_same_report(
+def test_a_terminated_run_saves_its_step_and_resumes_to_the_same_report(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = write_rows(tmp_path / "data", invent_rows(count=20))
@@ -281,7 +281,7 @@ def test_a_run_that_has_memorized_its_rows_stops_although_dev_is_at_chance(
 
 
 @pytest.mark.parametrize(("word", "share"), [("\u4f60", "5"), ("", "")])
-def test_texts_that_the_vocabulary_does_not_know_are_told(
+def test_texts_unknown_to_the_vocabulary_are_reported(
     word: str, share: str, tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [{**row, "text": f"{row['text']} {' '.join([word] * 10)}".strip()} for row in invent_rows()]
@@ -302,7 +302,7 @@ def test_a_dev_score_that_is_not_a_number_stops_before_anything_is_saved(
     assert not list_checkpoints(tmp_path / "run" / "checkpoints")
 
 
-def test_a_run_that_learned_nothing_is_told_apart(tiny_checkpoint: Path, tmp_path: Path) -> None:
+def test_a_run_that_learned_nothing_is_marked(tiny_checkpoint: Path, tmp_path: Path) -> None:
     data = write_rows(tmp_path / "data", invent_rows())
     job = make_job(tiny_checkpoint, "classification", data, optim__learning_rate=0.0)
     assert finetune(job, tmp_path / "run")["dev"]["dev"]["is_at_chance"]

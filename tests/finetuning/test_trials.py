@@ -63,7 +63,7 @@ def test_a_recipe_that_a_run_wrote_is_a_recipe(tiny_checkpoint: Path, tmp_path: 
     assert load_finetune_recipe("classification", str(tmp_path / "recipe.toml")) == recipe
 
 
-def test_seeds_said_twice_are_refused(tiny_checkpoint: Path, tmp_path: Path) -> None:
+def test_repeated_seeds_are_refused(tiny_checkpoint: Path, tmp_path: Path) -> None:
     with refuses(ConfigError, "conflicting-options"):
         plan_trials(make_job(tiny_checkpoint, tmp_path), "", [*SHORT, "seed=1,2"], num_seeds=3)
 

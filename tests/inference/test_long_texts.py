@@ -100,7 +100,7 @@ def test_the_vector_of_a_long_text_is_that_of_its_windows(load: Callable[[str], 
     assert float(np.linalg.norm(reading.embed([LONG])[0])) == pytest.approx(1)
 
 
-def test_a_pair_is_truncated_and_said_to_be(load: Callable[[str], litebert.Predictor]) -> None:
+def test_a_pair_is_truncated_with_a_warning(load: Callable[[str], litebert.Predictor]) -> None:
     model = load("label").with_long("windows")
     with pytest.warns(TextsCutWarning, match="1 of 2 texts"):
         model.classify([(SHORT, LONG), LONG])

@@ -57,7 +57,7 @@ def test_numbers_sets_of_labels_and_tags_are_answered(tiny_checkpoint: Path, tmp
     assert [len(tags) for tags in tagger.tag([["a", "cat"], ["the", "old", "dog", "sees"]])] == [2, 4]
 
 
-def test_a_vector_does_not_depend_on_the_texts_beside_it(tiny_checkpoint: Path) -> None:
+def test_a_vector_does_not_depend_on_the_other_texts_of_its_batch(tiny_checkpoint: Path) -> None:
     predictor = litebert.load(tiny_checkpoint)
     texts = ["a cat", "the dog near the river and the house", ("the bird", "a tree")]
     vectors = predictor.embed(texts)

@@ -79,7 +79,7 @@ def test_a_file_that_is_named_is_the_one_that_is_read(name: str, theirs: Path) -
 
 
 @pytest.mark.parametrize("content", [{"learning_rate": 1e-4}, {"state": {}, "epoch": torch.ones(1)}])
-def test_a_file_of_something_else_is_refused_though_weights_lie_beside_it(content: Any, theirs: Path) -> None:
+def test_an_unrelated_file_is_refused_even_next_to_weights(content: Any, theirs: Path) -> None:
     torch.save(content, theirs / "training_args.bin")
     with refuses(DataError, "not-weights", at="training_args.bin"):
         load_checkpoint(theirs / "training_args.bin")
@@ -146,7 +146,7 @@ def test_no_file_of_a_tensorflow_checkpoint_may_be_a_link_out_of_its_folder(
         load_checkpoint(folder)
 
 
-def test_a_whole_model_in_the_hubs_cache_is_read_through_its_links(theirs: Path, tmp_path: Path) -> None:
+def test_a_model_in_the_hubs_cache_is_read_through_its_links(theirs: Path, tmp_path: Path) -> None:
     snapshot, blobs = tmp_path / "models--a--b/snapshots/0123", tmp_path / "models--a--b/blobs"
     snapshot.parent.mkdir(parents=True)
     blobs.mkdir()

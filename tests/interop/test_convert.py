@@ -263,7 +263,7 @@ def test_an_unshared_model_computes_what_the_shared_one_did(
         (ConvertOptions(keeps_slots=True), "has no optimizer"),
     ],
 )
-def test_wishes_that_cannot_be_granted_are_refused(
+def test_load_options_that_do_not_apply_are_refused(
     options: ConvertOptions, message: str, tmp_path: Path, tiny_tokenizer: Tokenizer
 ) -> None:
     save(tmp_path / "ours", ALBERT, PRETRAINING, tiny_tokenizer)

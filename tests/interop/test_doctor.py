@@ -56,7 +56,7 @@ def told(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     return [(finding.level, finding.text) for finding in diagnosis.findings]
 
 
-def test_a_sound_checkpoint_is_said_to_be_sound_in_every_format(trained: Path) -> None:
+def test_a_sound_checkpoint_is_reported_as_sound_in_every_format(trained: Path) -> None:
     for folder in (trained, trained.parent / "ours"):
         diagnosis = diagnose(folder)
         assert told(diagnosis) == []
@@ -131,7 +131,7 @@ def test_a_pickle_is_called_unsafe(trained: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1000, 8), (64, 64), (40, 32)])
-def test_what_was_drawn_is_told_from_what_was_not(shape: tuple[int, int]) -> None:
+def test_random_weights_are_distinguished_from_loaded_ones(shape: tuple[int, int]) -> None:
     generator = torch.Generator().manual_seed(2)
     normal = 0.02 * torch.randn(shape, generator=generator)
     normal[0] = 0  # a padding token's row

@@ -88,7 +88,9 @@ def test_a_source_with_half_a_head_is_refused_and_one_without_is_not(
 
 
 @pytest.mark.parametrize("kind", ["ours", "safetensors", "shards", "pickle", "tensorflow"])
-def test_other_weights_are_told_apart_and_copies_are_not(kind: str, tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+def test_different_weights_are_distinguished_and_copies_are_not(
+    kind: str, tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
     source = write_source(kind, tmp_path, tiny_tokenizer)
     fingerprint = opening.load_checkpoint(source).fingerprint
     shutil.copytree(source, tmp_path / "copy")

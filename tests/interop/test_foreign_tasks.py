@@ -56,7 +56,7 @@ def test_it_keeps_them_as_a_checkpoint_of_ours_and_back(theirs: Path, tmp_path: 
     assert json.loads((tmp_path / "back" / "config.json").read_text("utf-8"))["id2label"] == NAMES
 
 
-def test_one_of_many_labels_is_told_from_any_of_them(theirs: Path) -> None:
+def test_single_label_and_multi_label_classifiers_are_distinguished(theirs: Path) -> None:
     change_config(theirs, problem_type="multi_label_classification")
     predictor = litebert.load(theirs)
     (answer,) = predictor.classify([PAIR])

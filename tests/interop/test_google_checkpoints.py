@@ -237,7 +237,7 @@ def test_other_spellings_are_recognized(way: str, tmp_path: Path, tiny_tokenizer
     assert same(load_checkpoint(save(tmp_path, "albert", CONFIG, renamed, tiny_tokenizer)).load_weights(), ours)
 
 
-def test_a_hub_module_is_found_with_what_lies_in_its_assets(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+def test_a_hub_module_is_found_with_its_assets(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     ours, theirs = make_variables("albert", CONFIG, PRETRAINING)
     assets = tmp_path / "module/assets"
     assets.mkdir(parents=True)
@@ -301,7 +301,7 @@ def drop(variables: dict[str, Tensor], *names: str) -> dict[str, Tensor]:
         (lambda _: {"mobilenet/conv/kernel": torch.ones(1)}, "the first is mobilenet/conv/kernel"),
     ],
 )
-def test_what_is_not_whole_is_refused_and_listed(
+def test_an_incomplete_checkpoint_is_refused_and_its_gaps_are_listed(
     change: Any, message: str, tmp_path: Path, tiny_tokenizer: Tokenizer
 ) -> None:
     _, theirs = make_variables("albert", CONFIG, PRETRAINING)
@@ -311,9 +311,7 @@ def test_what_is_not_whole_is_refused_and_listed(
     assert not (tmp_path / "out").exists()
 
 
-def test_heads_that_are_not_whole_are_left_out_on_request_and_nothing_else(
-    tmp_path: Path, tiny_tokenizer: Tokenizer
-) -> None:
+def test_on_request_only_incomplete_heads_are_left_out(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     ours, theirs = make_variables("albert", CONFIG, PRETRAINING)
     partly = save(tmp_path / "partly", "albert", CONFIG, drop(theirs, "cls/predictions/output_bias"), tiny_tokenizer)
     checkpoint = load_checkpoint(partly, NO_HEADS)

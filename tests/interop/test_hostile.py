@@ -280,7 +280,7 @@ def test_a_folder_that_is_no_model_of_ours_is_refused_with_the_reason(
     ("source", "code"),
     [("no/such/folder/here", "missing-file"), ("/nowhere", "missing-file"), ("two words", "missing-file")],
 )
-def test_a_source_that_is_nothing_is_said_to_be_nothing(source: str, code: str) -> None:
+def test_a_missing_source_is_reported_as_missing(source: str, code: str) -> None:
     with refuses(DataError, code):
         load_checkpoint(source)
 

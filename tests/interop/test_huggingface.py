@@ -258,7 +258,7 @@ def as_on_the_hub(family: Family, tensors: dict[str, Tensor]) -> dict[str, Tenso
 
 
 @pytest.mark.parametrize("family", ["albert", "bert", "roberta"])
-def test_files_as_the_first_published_ones_are_read_whole(
+def test_files_in_the_first_published_layout_are_read_completely(
     family: Family, make_theirs: Callable[..., Theirs], tmp_path: Path
 ) -> None:
     theirs = make_theirs(family, "ForMaskedLM")
@@ -318,7 +318,7 @@ def test_a_configuration_that_does_not_fit_the_weights_is_refused(
         load_checkpoint(file.parent)
 
 
-def test_what_a_classifier_is_has_to_be_said(make_theirs: Callable[..., Theirs]) -> None:
+def test_the_task_of_a_foreign_classifier_must_be_named(make_theirs: Callable[..., Theirs]) -> None:
     folder = make_theirs("albert", "ForSequenceClassification").folder
     values = json.loads((folder / "config.json").read_text("utf-8"))
     (folder / "config.json").write_text(json.dumps(values | {"architectures": []}), "utf-8")

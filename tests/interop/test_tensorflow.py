@@ -157,7 +157,7 @@ SOUND = entry(torch.zeros(4), 0, 0, bytes(16))
         ([HEADER, (b"\xff", SOUND)], "UTF-8"),
     ],
 )
-def test_an_index_that_lies_is_refused_though_its_checksums_are_right(
+def test_a_lying_index_is_refused_even_with_right_checksums(
     entries: list[tuple[bytes, bytes]], message: str, tmp_path: Path
 ) -> None:
     prefix = write_index(tmp_path, entries)

@@ -246,7 +246,7 @@ def test_gradients_of_training_in_bf16_are_as_near_as_those_of_full_attention(co
 
 
 @pytest.mark.parametrize("attention", ["window", "block"])
-def test_a_text_of_which_every_token_sees_all_is_computed_as_by_full_attention(attention: Attention) -> None:
+def test_a_text_shorter_than_the_window_is_computed_as_by_full_attention(attention: Attention) -> None:
     config = replace(TINY, attention=attention, attention_width=100)
     full = replace(config, attention="full", attention_width=128)
     token_ids, mask = draw_ids(2, 90), torch.arange(90) < torch.tensor([90, 50])[:, None]

@@ -144,7 +144,7 @@ def test_every_kind_of_recipe_can_be_planned_for_every_device(name: str, device:
             assert way.num_parts * way.micro_batch * num_devices >= plan.stages[0].batching.num_rows
 
 
-def test_what_is_left_after_a_step_and_what_came_before_are_the_whole() -> None:
+def test_the_rest_of_a_run_and_what_came_before_add_up() -> None:
     plan = plan_run(load_recipe("cpu-small"), make_device(), 1)
     ends = [stage.first_step + stage.num_steps for stage in plan.stages]
     for step in (0, ends[0] - 100, ends[0], ends[1] + 100):
@@ -236,7 +236,7 @@ def test_fewer_bytes_a_number_keep_less_and_multiply_faster() -> None:
     assert half.stages[0].ways[DDP].sent_bytes == full.stages[0].ways[DDP].sent_bytes
 
 
-def test_what_does_not_fit_is_said_with_a_remedy() -> None:
+def test_a_run_that_does_not_fit_is_reported_with_a_fix() -> None:
     recipe = a_recipe("albert-xxlarge")
     plan = plan_run(recipe, make_device(memory_gb=2.0), 8)
     assert plan.best is None

@@ -111,9 +111,7 @@ def train_noting_what_is_kept(rank: int, port: str, corpus: str, folder: str, pa
 
 @pytest.mark.slow
 @pytest.mark.ranks
-def test_of_shards_that_are_gathered_to_save_only_the_first_process_keeps_the_whole(
-    tiny_corpus: Path, tmp_path: Path
-) -> None:
+def test_only_the_first_process_keeps_the_gathered_shards(tiny_corpus: Path, tmp_path: Path) -> None:
     spawn_two(train_noting_what_is_kept, tiny_corpus, tmp_path, "fsdp")
     first, second = (json.loads((tmp_path / f"kept-{rank}.json").read_text()) for rank in range(2))
     assert second == {"model_tensors": 0, "optimizer_tensors": 0}

@@ -65,7 +65,7 @@ def test_a_checkpoint_that_is_damaged_twice_is_put_aside_twice(tiny_corpus: Path
 
 
 @pytest.mark.parametrize("is_damaged", [True, False], ids=["damaged", "of-another-version"])
-def test_a_run_without_a_checkpoint_to_go_on_from_stops_and_is_left_as_it_is(
+def test_a_run_without_a_checkpoint_to_resume_from_stops_and_is_left_as_it_is(
     is_damaged: bool, tiny_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = make_recipe(tiny_corpus, train__steps=2, train__save_every=1)

@@ -79,7 +79,7 @@ def test_blocks_and_segments_do_not_change_what_is_found(
     assert [hit[:2] for hit in list_hits(tmp_path / "many", model, k=20)] == [hit[:2] for hit in whole]
 
 
-def test_passages_are_whole_sentences_that_fit_and_nothing_is_lost(tiny_tokenizer: Tokenizer) -> None:
+def test_passages_are_sentences_that_fit_and_nothing_is_lost(tiny_tokenizer: Tokenizer) -> None:
     long = " ".join(["house"] * 50)
     document = Document("x:1", ("The cat sees a dog.", "A bird.", long, "old" * 30, "The tree and the river."))
     passages = cut_passages(document, tiny_tokenizer, 8)

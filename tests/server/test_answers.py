@@ -79,7 +79,7 @@ def test_an_answer_is_a_stretch_of_the_context(client: TestClient, predictors: d
     assert result["answer"]["probability"] == pytest.approx(expected.probability, abs=1e-5)
 
 
-def test_a_context_of_which_the_tokenizer_keeps_nothing_has_no_answer(client: TestClient) -> None:
+def test_a_context_that_tokenizes_to_nothing_has_no_answer(client: TestClient) -> None:
     (nothing, something) = ask(
         client, "answer", [{"question": "who", "context": "\x00"}, {"question": "who", "context": "the cat"}]
     )

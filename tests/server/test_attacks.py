@@ -61,9 +61,7 @@ def test_half_a_million_inputs_of_the_wrong_kind_are_counted_and_not_described(c
         ("answer", json.dumps({"inputs": [{f"key-{n}": 1 for n in range(60_000)}]}), "inputs.0"),
     ],
 )
-def test_a_mistake_that_is_made_a_hundred_thousand_times_is_told_once(
-    client: TestClient, function: str, body: str, where: str
-) -> None:
+def test_a_repeated_error_is_reported_once(client: TestClient, function: str, body: str, where: str) -> None:
     status, code, place = refuse(client, function, body)
     assert (status, code) == (422, "invalid")
     assert place.startswith(where)
@@ -280,7 +278,7 @@ def small_bodies(models: list[NamedModel], monkeypatch: pytest.MonkeyPatch) -> I
         yield int(address.rpartition(":")[2])
 
 
-def test_unfinished_bodies_hold_little_memory_and_small_requests_are_answered_beside_them(small_bodies: int) -> None:
+def test_unfinished_bodies_take_little_memory_and_do_not_delay_small_requests(small_bodies: int) -> None:
     head = b"POST /v1/embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     head += b"Content-Length: 990000\r\n\r\n"
     held = [socket.create_connection(("127.0.0.1", small_bodies), timeout=60) for _ in range(4)]
@@ -297,7 +295,7 @@ def test_unfinished_bodies_hold_little_memory_and_small_requests_are_answered_be
         connection.close()
 
 
-def test_a_model_file_that_is_gone_is_our_mistake_and_not_told_to_clients(
+def test_a_missing_model_file_is_an_internal_error_without_a_path(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:

@@ -79,7 +79,7 @@ def test_inputs_that_came_meanwhile_are_computed_together() -> None:
     assert [inputs for _, inputs in model.batches] == [["first"], ["a", "b", "c"]]
 
 
-def test_other_settings_are_computed_apart_and_whoever_waited_longest_comes_first() -> None:
+def test_settings_have_batches_of_their_own_and_the_oldest_request_comes_first() -> None:
     model = Recorder()
 
     async def story(batcher: Batcher) -> None:
@@ -230,7 +230,7 @@ def test_a_few_bad_inputs_cost_a_few_more_batches_and_not_one_for_each_input() -
     assert len(model.batches) == 1 + 2 * 5  # 32 inputs are halved five times
 
 
-def test_a_mistake_of_ours_is_told_and_the_next_batch_is_computed() -> None:
+def test_an_internal_error_is_reported_and_the_next_batch_is_computed() -> None:
     def fail(*_: Any) -> None:
         raise RuntimeError("cannot count")
 

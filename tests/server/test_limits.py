@@ -73,7 +73,7 @@ def test_what_is_not_json_is_refused(strict_client: TestClient, body: bytes) -> 
     assert response.json()["error"]["message"]
 
 
-def test_a_body_whose_length_is_not_told_is_cut_off_at_the_limit(strict_client: TestClient) -> None:
+def test_a_body_of_undeclared_length_is_cut_off_at_the_limit(strict_client: TestClient) -> None:
     def drip() -> Iterator[bytes]:
         for _ in range(10_000):
             yield b"x" * 100

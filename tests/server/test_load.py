@@ -179,7 +179,7 @@ def test_overload_is_shed_and_the_server_recovers(running: Running) -> None:
     client.close()
 
 
-def test_what_was_accepted_is_answered_when_it_is_told_to_stop(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+def test_accepted_requests_are_answered_before_the_server_stops(checkpoints: dict[str, Path], tmp_path: Path) -> None:
     gate, count = tmp_path / "gate", 12
     program = Path(__file__).with_name("gated_server.py")
     running = start_program(sys.executable, str(program), str(gate), str(checkpoints["words"]))

@@ -71,7 +71,7 @@ def test_a_run_shows_rows_that_it_was_measured_on(run: Path, inside: str) -> Non
     assert set(examples) <= {row["text"] for row in rows}
 
 
-def test_strangers_are_shown_nothing_of_the_data(run: Path) -> None:
+def test_examples_show_nothing_of_the_training_data(run: Path) -> None:
     assert list_served(run, host="0.0.0.0") == {}
     assert list_served(run, host="0.0.0.0", token="secret") != {}
 

@@ -268,7 +268,7 @@ def test_every_error_has_its_words(open_page: OpenPage, status: int, code: str, 
     assert words in alert_of(page)
 
 
-def test_a_server_that_is_gone_is_told(open_page: OpenPage) -> None:
+def test_the_page_reports_an_unreachable_server(open_page: OpenPage) -> None:
     page = open_page("animals", "classify")
     page.route("**/v1/classify", lambda route: route.abort())
     page.fill("#field-classify-text", "the old dog")
@@ -302,7 +302,7 @@ def test_it_can_be_used_without_a_mouse(open_page: OpenPage) -> None:
     assert "%" in page.inner_text("[role=status]")  # what a screen reader hears
 
 
-def test_the_interface_speaks_chinese_and_remembers_it(open_page: OpenPage) -> None:
+def test_the_interface_can_be_chinese_and_remembers_it(open_page: OpenPage) -> None:
     page = open_page(locale="zh-CN")
     assert page.locator("[role=tab]").all_inner_texts() == ["填空", "顺序", "比较", "模型如何阅读"]
     assert page.get_attribute("html", "lang") == "zh-Hans"

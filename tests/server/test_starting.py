@@ -34,7 +34,7 @@ def test_models_of_single_texts_and_of_pairs_are_warmed_up(
     assert "classify" in served.functions
 
 
-def test_an_occupied_port_is_told_with_the_remedy(tmp_path: Path) -> None:
+def test_an_occupied_port_is_reported_with_the_fix(tmp_path: Path) -> None:
     with closing(bind(ServeOptions(port=0))) as taken:
         taken.listen()
         port = taken.getsockname()[1]

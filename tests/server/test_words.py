@@ -32,7 +32,7 @@ def test_chinese_words_are_chinese() -> None:
     assert others == {"language", "first", "then", "classify.say", "choose.say"}  # A and B, and names of the model's
 
 
-def test_every_word_that_is_said_is_there() -> None:
+def test_every_word_of_the_page_has_a_translation() -> None:
     known = set(words_by_language()["en"])
     files = [file for page in PAGES for file in page.glob("*.js") if not file.name.startswith("docs")]
     scripts = "".join(file.read_text("utf-8") for file in files)

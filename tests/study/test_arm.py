@@ -168,7 +168,7 @@ def copy_change(study: Study, source: str, target: str) -> ArmSpec:
 
 
 @pytest.mark.parametrize("has_change", [False, True])
-def test_an_arm_that_goes_on_from_a_step_of_another_differs_by_its_change_alone(
+def test_an_arm_that_continues_another_differs_by_its_change_alone(
     has_change: bool, tiny_corpus: Path, task_data: Path, tmp_path: Path
 ) -> None:
     trunk, branch = plan_branch(has_change=has_change)
@@ -186,7 +186,7 @@ def test_an_arm_that_goes_on_from_a_step_of_another_differs_by_its_change_alone(
     assert all((last[0] / name).read_bytes() == (last[1] / name).read_bytes() for name in names) != has_change
 
 
-def test_the_step_that_another_arm_goes_on_from_is_kept(tiny_corpus: Path, task_data: Path, tmp_path: Path) -> None:
+def test_the_step_that_another_arm_continues_from_is_kept(tiny_corpus: Path, task_data: Path, tmp_path: Path) -> None:
     study = shrink(load_study("figure-2b"), "laptop")
     steps = {"laptop": replace(study.at("laptop"), change={"train": {"keep_last": 1}}, measures=("curves",))}
     trunk, branch = plan_arms(replace(study, scales=steps), "laptop", words=["train.save_every=3"])
@@ -265,7 +265,7 @@ def forget(run: ArmRun, place: Place) -> None:
     shutil.rmtree(place.run_folder(run.name))
 
 
-def test_an_unfinished_arm_goes_on_only_if_its_start_is_the_same(
+def test_an_unfinished_arm_resumes_only_from_the_same_start(
     tiny_corpus: Path, task_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = place_for(plan_chain()[0], tmp_path / "whole", tiny_corpus, task_data)
@@ -285,7 +285,7 @@ def test_an_unfinished_arm_goes_on_only_if_its_start_is_the_same(
     assert reproducible(run_arm(second, place, silent)) == expected[1]
 
 
-def test_an_unfinished_arm_goes_on_where_all_of_it_was_moved_to(
+def test_an_unfinished_arm_resumes_where_it_was_moved_to(
     tiny_corpus: Path, task_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
@@ -307,7 +307,7 @@ def test_an_unfinished_arm_goes_on_where_all_of_it_was_moved_to(
     assert "parameters" in run_arm(more, place, silent)["values"]
 
 
-def test_an_unfinished_arm_does_not_go_on_with_another_text(
+def test_an_unfinished_arm_does_not_resume_with_another_text(
     tiny_corpus: Path, task_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = tmp_path / "corpus"
@@ -387,7 +387,7 @@ def test_what_an_arm_will_read_is_looked_for_before_it_trains(
         open_place(runs, tmp_path, corpora, Path(data))
 
 
-def test_a_path_with_an_equals_sign_is_a_path_where_there_is_one(tmp_path: Path) -> None:
+def test_an_existing_path_with_an_equals_sign_is_a_path(tmp_path: Path) -> None:
     (tmp_path / "v=2" / "corpus").mkdir(parents=True)
     runs = plan_arms(load_study("table-5"), "laptop")
     for words, path in (("{0}/v=2/corpus", "v=2/corpus"), ("main={0}/v=2", "v=2")):

@@ -158,7 +158,7 @@ def test_the_reference_adds_nothing_to_the_interval_of_a_speed_against_it() -> N
     assert results.half_width_between("speedup", "b", "a") == pytest.approx(results.half_width("speedup", "b"))
 
 
-def test_an_average_with_exact_matches_has_no_papers_beside_it_that_is_of_f1_alone() -> None:
+def test_an_average_with_exact_matches_is_not_compared_with_one_of_f1_alone() -> None:
     study = load_study("roberta-table-1")
     run = plan_arms(study, "paper", arms=["static"])[0]
     values = {"squad-v2": 78.3, "mnli": 84.3, "sst-2": 92.5}
@@ -168,18 +168,18 @@ def test_an_average_with_exact_matches_has_no_papers_beside_it_that_is_of_f1_alo
     assert with_exact.published("static", "avg") is None
 
 
-def test_of_two_arms_the_interval_is_that_of_their_differences() -> None:
+def test_the_interval_of_two_arms_is_that_of_their_differences() -> None:
     results = make_results({"a": [{"mlm": v} for v in (1.0, 2.0, 4.0)], "b": [{"mlm": v} for v in (2.0, 4.0, 5.0)]})
     expected = 4.303 * statistics.stdev([1.0, 2.0, 1.0]) / 3**0.5
     assert results.half_width_between("mlm", "a", "b") == pytest.approx(expected)
 
 
-def test_arms_of_other_seeds_are_compared_by_their_pooled_spread() -> None:
+def test_arms_with_different_seeds_are_compared_by_their_pooled_spread() -> None:
     results = make_results({"a": [{"mlm": 30.0}, {"mlm": 32.0}], "b": [{"mlm": 33.0}]})
     assert results.half_width_between("mlm", "a", "b") == pytest.approx(12.706 * 2**0.5 * 1.5**0.5)
 
 
-def test_what_spreads_in_proportion_is_pooled_in_proportion() -> None:
+def test_relative_spreads_are_pooled_relatively() -> None:
     seeds = {
         "a": [{"perplexity": 90.0}, {"perplexity": 110.0}],
         "b": [{"perplexity": 9.0}, {"perplexity": 11.0}],
@@ -200,7 +200,7 @@ def test_a_claim_of_arms_that_do_not_reach_the_baseline_is_inconclusive(own: flo
     assert "; baseline 6.2" in judge_all(results)[1].ours
 
 
-def test_sentence_pairs_above_chance_are_learned_though_a_bag_of_words_tells_as_much() -> None:
+def test_sentence_pairs_above_chance_are_learned_even_if_a_bag_of_words_does_as_well() -> None:
     seeds = {"a": [{"sop": 50.1}, {"sop": 50.0}], "b": [{"sop": 66.0}, {"sop": 66.2}]}
     results = make_results(seeds, levels={"sop": 67.0})
     verdict = judge(Claim(text="", metric="sop", arm="b", relation="above", to="a"), results)
@@ -211,13 +211,13 @@ def test_sentence_pairs_above_chance_are_learned_though_a_bag_of_words_tells_as_
 
 
 @pytest.mark.parametrize(("nsp", "expected"), [(70.0, "agrees"), (50.2, "unlearned")])
-def test_who_is_at_chance_must_have_learned_its_own_task_for_that_to_tell_anything(nsp: float, expected: str) -> None:
+def test_an_arm_at_chance_counts_only_if_it_learned_its_own_task(nsp: float, expected: str) -> None:
     claim = Claim(text="", metric="sop", arm="a", relation="near", to=50.0, by=2.0, learned="nsp")
     seeds = {"a": [{"sop": 50.0, "nsp": nsp}, {"sop": 50.1, "nsp": nsp + 0.1}]}
     assert judge(claim, make_results(seeds, levels={"sop": 67.0, "nsp": 77.0})).outcome == expected
 
 
-def test_the_perplexity_of_a_model_that_knows_no_words_tells_nothing() -> None:
+def test_the_perplexity_of_an_untrained_model_is_inconclusive() -> None:
     seeds = {
         arm: [{"mlm": 5.0, "perplexity": p}, {"mlm": 5.0, "perplexity": p + 0.01}]
         for arm, p in (("a", 9.0), ("b", 5.0))
@@ -228,9 +228,7 @@ def test_the_perplexity_of_a_model_that_knows_no_words_tells_nothing() -> None:
 
 
 @pytest.mark.parametrize(("words_of_a", "expected"), [(30.0, "agrees"), (5.0, "unlearned")])
-def test_what_layers_do_is_compared_only_between_models_that_have_both_learned(
-    words_of_a: float, expected: str
-) -> None:
+def test_layers_are_compared_only_between_models_that_have_learned(words_of_a: float, expected: str) -> None:
     seeds = {
         "a": [{"mlm": words_of_a, "l2_roughness": value} for value in (20.0, 20.1, 20.2)],
         "b": [{"mlm": 30.0, "l2_roughness": value} for value in (3.0, 3.1, 3.2)],
@@ -239,7 +237,7 @@ def test_what_layers_do_is_compared_only_between_models_that_have_both_learned(
     assert judge(claim, make_results(seeds, levels={"mlm": 8.0})).outcome == expected
 
 
-def test_what_is_near_by_claim_has_no_other_way_to_point() -> None:
+def test_a_claim_of_nearness_has_no_opposite_direction() -> None:
     seeds = {"a": [{"mlm": 30.0}, {"mlm": 30.0}], "b": [{"mlm": 38.0}, {"mlm": 39.9}]}
     verdict = judge_all(make_results(seeds))[1]
     assert (verdict.outcome, verdict.words) == ("opposes", "is outside, not beyond the spread")
@@ -259,7 +257,7 @@ def test_differences_from_a_reference_that_was_not_run_are_not_drawn() -> None:
     assert list_panels(figure, make_results({"b": with_reference["b"]})) == []
 
 
-def test_what_is_exact_needs_no_seeds() -> None:
+def test_exact_metrics_need_no_seeds() -> None:
     results = make_results({"a": [{"parameters": 10.0}], "b": [{"parameters": 9.0}]})
     assert outcomes(results) == ["missing", "missing", "agrees"]
 
@@ -271,7 +269,7 @@ def test_a_verdict_shows_our_numbers_and_the_papers() -> None:
     assert verdict.paper == "51.0 against 50.0"
 
 
-def test_speed_is_told_against_the_reference_arm_seed_by_seed() -> None:
+def test_speed_is_relative_to_the_reference_arm_seed_by_seed() -> None:
     runs = {
         arm: [{"tokens_per_second": speed * sitting} for sitting in (1.0, 0.5)]
         for arm, speed in (("a", 100), ("b", 300))
@@ -281,7 +279,7 @@ def test_speed_is_told_against_the_reference_arm_seed_by_seed() -> None:
     assert [cell.values for cell in cells if cell] == [(1.0, 1.0), (3.0, 3.0)]
 
 
-def test_the_papers_average_is_of_the_tasks_that_are_measured() -> None:
+def test_the_papers_average_covers_the_measured_tasks() -> None:
     study = load_study("table-5")
     assert Results(study, "paper", ()).published("sop", "avg") == 80.1  # as printed
     assert Results(study, "laptop", ()).published("sop", "avg") == pytest.approx((82.0 + 90.3) / 2)
@@ -307,7 +305,7 @@ def invent_for(claim: Claim, study: Study, scale: Scale, difference: float, untr
 
 
 @pytest.mark.parametrize("name", [study.name for study in list_studies()])
-def test_every_claim_of_every_study_can_be_told_either_way(name: str) -> None:
+def test_every_claim_of_every_study_can_agree_and_disagree(name: str) -> None:
     study = load_study(name)
     for scale in study.scales:
         untrained = {run.arm for run in plan_arms(study, scale, seeds=[1]) if run.recipe.train.steps == 1}

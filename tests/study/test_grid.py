@@ -81,7 +81,7 @@ def test_a_finished_arm_does_not_need_the_one_that_it_started_from(tmp_path: Pat
     assert run_grid(make_grid(tmp_path, [run]), jobs=1, view=GridView("t", io.StringIO())) == []
 
 
-def test_an_arm_that_fails_is_named_with_its_last_words_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_failed_arm_is_named_with_its_last_output_and_the_others_continue(tmp_path: Path) -> None:
     runs = plan_arms(load_study("table-5"), "laptop", seeds=[1])
     grid = make_grid(tmp_path, runs, lambda run: 0.0 if run.arm == "nsp" else 0.05)
     stream = io.StringIO()
@@ -139,7 +139,7 @@ def test_an_arm_that_another_process_took_a_moment_before_is_no_failure(tmp_path
     assert moments(tmp_path, "ended").keys() == {runs[0].name}
 
 
-def test_the_time_left_is_told_by_this_sitting_alone(tmp_path: Path) -> None:
+def test_the_time_left_is_estimated_from_this_call_alone(tmp_path: Path) -> None:
     runs = plan_arms(load_study("table-5"), "laptop", seeds=[1, 2])
     assert len(runs) == 6
     for run in runs[:3]:
@@ -173,7 +173,7 @@ def test_the_end_is_estimated_with_arms_side_by_side_and_after_each_other() -> N
 
 
 @pytest.mark.parametrize(("sent", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
-def test_no_process_is_left_when_this_one_is_told_to_end(
+def test_no_process_is_left_after_termination(
     sent: signal.Signals, raised: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = plan_arms(load_study("table-5"), "laptop", seeds=[1])
@@ -217,7 +217,7 @@ def test_how_far_an_arm_has_come_is_read_from_its_logs(tmp_path: Path) -> None:
     assert share_done(run, place, COST) == pytest.approx(0.75)
 
 
-def test_the_view_tells_arms_at_work_and_the_time_left() -> None:
+def test_the_view_shows_running_arms_and_the_time_left() -> None:
     status = GridStatus(2, 6, {"sop-seed-1": 0.4}, share=0.4, seconds_left=5400.0)
     assert status.words == "2 of 6 arms finished; sop-seed-1 40%; about 1 h 30 min left"
     stream = io.StringIO()

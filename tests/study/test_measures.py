@@ -60,7 +60,7 @@ def test_memory_is_what_arithmetic_says_and_dropout_takes_more() -> None:
     assert measure_memory(dropping) > measured
 
 
-def test_speed_is_of_whole_updates_that_change_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_speed_counts_complete_updates_that_change_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[Engine[Batch]] = []
 
     def build(recipe: Recipe) -> Engine[Batch]:
@@ -119,6 +119,6 @@ def test_the_average_has_the_intervals_of_its_tasks_and_counts_squad_once() -> N
     assert average([], measured) == Measured()
 
 
-def test_parts_of_a_task_are_scored_by_the_run_of_the_whole() -> None:
+def test_subsets_of_a_task_are_scored_by_the_same_run() -> None:
     scores = {"accuracy": 0.8, "accuracy_middle": 0.9, "accuracy_high": 0.75}
     assert name_scores("race", "accuracy", scores) == {"race": 0.8, "race-middle": 0.9, "race-high": 0.75}

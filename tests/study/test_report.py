@@ -87,7 +87,7 @@ def test_csv_and_json_hold_the_same_numbers(written: Path) -> None:
     assert sop["published_difference"] == pytest.approx(86.5 - 53.3)
 
 
-def test_plain_numbers_tell_seeds_and_the_interval_of_each_difference(written: Path) -> None:
+def test_plain_numbers_include_seeds_and_the_interval_of_each_difference(written: Path) -> None:
     (results,) = read_results(written / "studies" / "table-5")
     sections = json.loads((written / "out" / "results.json").read_text())
     table = next(section["table"] for section in sections if section["study"] == "table-5")
@@ -183,7 +183,7 @@ def test_arms_of_other_words_or_other_text_do_not_stand_in_one_table(tmp_path: P
         read_results(tmp_path / "second")
 
 
-def test_no_arm_is_run_beside_finished_ones_that_it_could_not_be_reported_with(tmp_path: Path) -> None:
+def test_no_arm_is_run_that_could_not_be_reported_with_the_finished_ones(tmp_path: Path) -> None:
     study = load_study("table-5")
     (sop,) = plan_arms(study, "laptop", arms=["sop"], seeds=[1])
     path = write_invented(tmp_path, sop, {"mlm": 1.0})
@@ -241,7 +241,7 @@ def test_a_title_of_any_letters_breaks_no_page(tmp_path: Path) -> None:
     assert "<b>" not in page
 
 
-def test_a_study_of_ones_own_is_read_from_beside_its_reports(tmp_path: Path) -> None:
+def test_a_users_own_study_is_read_from_the_folder_of_its_reports(tmp_path: Path) -> None:
     text = 'title = "Mine"\nsource = "me"\nabout = "It."\n[grid]\n"masking.rate" = [0.15, 0.3]\n'
     text += '[laptop]\nrecipe = "laptop"\nseeds = [1]\nmeasures = ["intrinsic"]\n'
     (tmp_path / "mine.toml").write_text(text)
@@ -260,7 +260,7 @@ def test_a_study_of_ones_own_is_read_from_beside_its_reports(tmp_path: Path) -> 
     ]
 
 
-def test_studies_of_other_parts_of_a_text_are_not_told_to_build_them_in_one_place(tmp_path: Path) -> None:
+def test_commands_build_corpora_of_different_texts_in_different_folders(tmp_path: Path) -> None:
     openings = {**CORPORA["main"], "fingerprint": "a" * 64, "valid_share": 0.15, "first_sentences": 8}
     part = {**CORPORA["main"], "fingerprint": "b" * 64, "files": 2, "file_names": ["wiki_00.gz", "wiki_01.gz"]}
     commands = []
@@ -305,7 +305,7 @@ def test_a_study_of_ones_own_is_reported_wherever_its_recipe_lay(
     assert not list((tmp_path / "out").glob("recipe-*"))  # those of the study as it was
 
 
-def test_what_is_to_be_said_of_one_scale_or_arm_is_said_there(tmp_path: Path) -> None:
+def test_notes_belong_to_their_scale_or_arm(tmp_path: Path) -> None:
     study = load_study("table-1")
     for scale in ("paper", "laptop"):
         for run in plan_arms(study, scale):  # type: ignore[arg-type]
@@ -319,7 +319,7 @@ def test_what_is_to_be_said_of_one_scale_or_arm_is_said_there(tmp_path: Path) ->
     assert "3 claims agree;" in pages["paper"]  # exact numbers have no spread
 
 
-def test_a_study_that_lies_in_two_folders_is_refused(tmp_path: Path) -> None:
+def test_a_study_in_two_folders_is_refused(tmp_path: Path) -> None:
     run = plan_arms(load_study("table-5"), "laptop")[0]
     for name in ("a", "b"):
         write_invented(tmp_path / name, run, {"mlm": 1.0})

@@ -171,7 +171,7 @@ def test_paths_of_corpora_are_put_into_stages_too() -> None:
     assert "extra" not in recipe.to_toml()
 
 
-def test_an_arm_goes_on_from_a_step_of_another_which_keeps_it() -> None:
+def test_an_arm_continues_from_a_step_of_another_which_keeps_it() -> None:
     trunk, branch = plan_arms(STUDIES["figure-2b"], "laptop", seeds=[3])
     assert (trunk.branch_steps, trunk.starts_at) == ({4500}, 0)
     assert (branch.branch_steps, branch.starts_at, branch.starts_from) == (set(), 4500, "with-seed-3")
@@ -181,7 +181,7 @@ def test_an_arm_goes_on_from_a_step_of_another_which_keeps_it() -> None:
     assert recipe.train.steps == trunk.recipe.train.steps  # and with them, the rate at each step
 
 
-def test_an_arm_that_goes_on_from_another_costs_what_comes_after() -> None:
+def test_an_arm_that_continues_another_costs_what_comes_after() -> None:
     trunk, branch = (estimate_arm(run, A100) for run in plan_arms(STUDIES["figure-2b"], "laptop", seeds=[1]))
     steps = 6500 - 4500
     assert branch.tokens == steps * 32 * 64
@@ -241,14 +241,14 @@ def test_arms_are_chosen_by_name_or_pattern_in_the_studys_order() -> None:
         ('title = "Mine"', "title = Mine", "bad-study"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_in_a_file_is_said_by_name(before: str, after: str, code: str) -> None:
+def test_errors_in_a_study_file_name_the_key(before: str, after: str, code: str) -> None:
     assert before in OWN
     with refuses(ConfigError, code):
         parse(OWN.replace(before, after, 1))
 
 
 @pytest.mark.parametrize("name", ["a/b", "a,b"])  # names of files, with commas between them in --arms
-def test_an_arm_whose_name_cannot_be_said_is_refused(name: str) -> None:
+def test_an_arm_with_an_unusable_name_is_refused(name: str) -> None:
     grid = '[grid]\n"masking.rate" = [0.15, 0.3]\n"segments.max_length" = [32, 64]\n'
     with refuses(ConfigError, "bad-study"):
         parse(OWN.replace(grid, f'[arms."{name}"]\n'))

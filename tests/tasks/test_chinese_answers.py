@@ -157,7 +157,7 @@ def test_an_answer_that_is_not_in_its_context_is_refused_or_skipped(tmp_path: Pa
     assert len(read_dataset("cmrc2018", tmp_path, TableOptions(dev_share=0, on_error="skip")).train) == 3
 
 
-def test_units_follow_the_language_are_said_and_are_recorded(tmp_path: Path) -> None:
+def test_units_follow_the_language_and_are_reported_and_recorded(tmp_path: Path) -> None:
     file = tmp_path / "zh.json"
     write(file, squad_style(4))
     dataset = read_dataset("squad-v1", file)

@@ -98,7 +98,7 @@ def test_parts_of_a_batch_add_up_to_its_loss(model: Model, tiny_tokenizer: Token
     assert summed == pytest.approx(expected, rel=1e-5)
 
 
-def test_levels_are_scored_apart() -> None:
+def test_levels_are_also_scored_separately() -> None:
     examples = [ChoiceExample(str(n), "", "", ("a", "b"), 0, "high" if n else "middle") for n in range(3)]
     outputs = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]]
     scores = Choices("race").score(outputs, examples)
@@ -150,7 +150,7 @@ def test_a_wrong_article_is_refused_with_its_file(tmp_path: Path, wrong: Any, me
     assert "9.txt" in str(error.value)
 
 
-def test_a_tree_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_races_tree_is_refused(tmp_path: Path) -> None:
     with refuses(DataError, "missing-folder"):
         race_reader()(tmp_path, TableOptions())
     with refuses(DataError, "missing-folder"):
@@ -240,7 +240,7 @@ def test_a_test_file_of_choices_is_scored_if_it_has_labels(
     assert dataset.notes[0] == "fields of train.jsonl: passage = 'context', question = 'question', label = 'label'"
 
 
-def test_a_label_that_is_missing_among_labelled_test_questions_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_missing_label_among_labelled_test_questions_is_reported_with_its_line(tmp_path: Path) -> None:
     train = write_rows(tmp_path / "train.jsonl", QUESTION | {"label": 1}, QUESTION | {"label": 0})
     test = write_rows(tmp_path / "test.jsonl", QUESTION | {"label": 1}, QUESTION)
     dataset = read_choice_dataset(train, TableOptions(dev=train, test=test))
@@ -250,7 +250,7 @@ def test_a_label_that_is_missing_among_labelled_test_questions_is_told_with_its_
     )
 
 
-def test_a_field_that_is_named_is_nothing_else_besides(tmp_path: Path) -> None:
+def test_a_named_field_has_no_other_role(tmp_path: Path) -> None:
     row = {"question": "Who sat?", "answer": "a cat", "choices": ["a dog", "a cat"]}
     [example] = read_choices(write_rows(tmp_path / "x.jsonl", row), TableOptions(text="question"), has_labels=True)
     assert (example.context, example.question, example.label) == ("Who sat?", "", 1)

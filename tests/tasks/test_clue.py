@@ -127,7 +127,7 @@ def test_a_labelled_test_file_is_scored_and_a_partly_labelled_one_is_not(tmp_pat
     assert [one.label for one in partly.test["test"]] == [None, None]
 
 
-def test_rows_without_agreement_are_left_out_of_training_and_said(tmp_path: Path) -> None:
+def test_rows_without_agreement_are_left_out_of_training_and_counted(tmp_path: Path) -> None:
     dataset = read("ocnli", tmp_path, {"train.json": lines(*NLI_ROWS), "dev.json": lines(*NLI_ROWS)})
     assert (len(dataset.train), len(dataset.dev["dev"])) == (2, 2)
     assert sum("no agreement" in note for note in dataset.notes) == 2

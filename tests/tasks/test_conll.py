@@ -92,7 +92,7 @@ def write_table(path: Path, *names: str) -> Path:
         ({"text": "words", "label": "chunks"}, ("A", "CAT"), "chunks", "text = 'words', label = 'chunks'"),
     ],
 )
-def test_columns_of_words_and_tags_are_those_that_are_named_and_told(
+def test_columns_of_words_and_tags_are_the_named_ones_and_reported(
     options: dict[str, Any], words: tuple[str, ...], tags: str, told: str, tmp_path: Path
 ) -> None:
     path = write_table(tmp_path / "t.jsonl", "pos_tags", "chunks", "ner_tags")
@@ -156,7 +156,7 @@ def test_a_word_may_have_a_no_break_space_in_it_or_be_an_ideographic_one(mark: s
     assert (dataset.train[0].words, dataset.train[0].label) == (("10\xa0000", "\u3000", "km"), ("B-X", "O", "O"))
 
 
-def test_a_tag_that_only_dev_has_counts_as_wrong_and_is_told(tmp_path: Path) -> None:
+def test_a_tag_that_only_dev_has_counts_as_wrong_and_is_reported(tmp_path: Path) -> None:
     (tmp_path / "train.conll").write_text("a O\ncat B-X\n\nthe O\ndog B-X\n")
     (tmp_path / "dev.conll").write_text("a O\nbig B-Y\ncat B-X\n" + "the O\n" * 30)
     dataset = read_dataset("tags", tmp_path)

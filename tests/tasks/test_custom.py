@@ -75,7 +75,7 @@ def test_columns_and_labels_that_were_found_are_shown(tmp_path: Path) -> None:
         ("a,v1.2\nb,v1.3\n", None),
     ],
 )
-def test_labels_that_are_probably_not_meant_are_told(rows: str, note: str | None, tmp_path: Path) -> None:
+def test_suspicious_labels_are_reported(rows: str, note: str | None, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("text,label\n" + rows)
     told = read_dataset("classification", tmp_path / "rows.csv", TableOptions(dev_share=0.0)).notes[1:-1]
     others = [one for one in told if not one.startswith(("labels: ", "some labels are rare", "the loss weighs"))]
@@ -83,7 +83,7 @@ def test_labels_that_are_probably_not_meant_are_told(rows: str, note: str | None
     assert note is None or note in others[0]
 
 
-def test_rows_are_held_out_where_there_is_no_dev_file_and_always_the_same(tmp_path: Path) -> None:
+def test_without_a_dev_file_the_same_rows_are_always_held_out(tmp_path: Path) -> None:
     path = write(tmp_path / "rows.csv", "text,label\n" + "".join(f"t{n},{n % 2}\n" for n in range(50)))
     first, second = (read_dataset("classification", path, TableOptions(dev_share=0.2)) for _ in range(2))
     assert first == second
@@ -331,7 +331,9 @@ def test_the_encoding_that_is_advised_reads_the_file(text: str, encoding: str, a
 
 @pytest.mark.parametrize("wrong", ["utf-8", "cp1252"])
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
-def test_wide_characters_without_a_mark_are_told_by_their_zeros(encoding: str, wrong: str, tmp_path: Path) -> None:
+def test_wide_characters_without_a_byte_order_mark_are_recognized_by_their_zeros(
+    encoding: str, wrong: str, tmp_path: Path
+) -> None:
     path = write(tmp_path / "r.csv", "text,label\na cat,1\na dog,2\n", encoding)
     with refuses(DataError, "bad-encoding"):
         read_file(path, encoding=wrong)

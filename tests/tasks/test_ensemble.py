@@ -255,7 +255,7 @@ def test_eleven_right_tables_are_accepted(sheets: dict[str, str], tmp_path: Path
         ("SST-2", lambda text: text.replace("\n5\t", "\n5 ", 1), "expected 2 cells, got 1"),
     ],
 )
-def test_what_the_leaderboard_rejects_is_said(
+def test_what_the_leaderboard_rejects_is_reported(
     name: str, change: object, problem: str, sheets: dict[str, str], tmp_path: Path
 ) -> None:
     changed = change(sheets[name])  # type: ignore[operator]
@@ -281,7 +281,7 @@ def test_two_answers_of_one_id_are_no_sheet() -> None:
         to_sheet([Prediction("1", "a", None), Prediction("1", "b", None)])
 
 
-def test_missing_and_unknown_tables_are_said(sheets: dict[str, str], tmp_path: Path) -> None:
+def test_missing_and_unknown_tables_are_reported(sheets: dict[str, str], tmp_path: Path) -> None:
     rest = {name: text for name, text in sheets.items() if name != "AX"}
     write_zip(tmp_path / "s.zip", rest | {"glue/AX": sheets["AX"]})
     assert check_zip(tmp_path / "s.zip") == [

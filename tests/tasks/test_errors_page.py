@@ -17,7 +17,7 @@ def write_page(folder: Path, task: FinetuneTask, output: Output, example: object
     return (folder / "errors.md").read_text("utf-8").splitlines()[2:]
 
 
-def test_right_answers_stand_apart_and_no_answer_is_said(tmp_path: Path) -> None:
+def test_right_answers_have_a_section_and_no_answer_is_marked(tmp_path: Path) -> None:
     task = SpanTask("squad-v2", "2.0", threshold=0.0)
     context = "the cat sees the old house"
     answers = (Answer("the old house", 13), Answer("house", 21))
@@ -29,14 +29,14 @@ def test_right_answers_stand_apart_and_no_answer_is_said(tmp_path: Path) -> None
     )
 
 
-def test_choices_stand_apart_and_the_right_one_is_called_as_answers_are(tmp_path: Path) -> None:
+def test_choices_are_listed_and_the_right_one_is_marked(tmp_path: Path) -> None:
     example = ChoiceExample("1", "a passage", "who", ("a cat", "the dog"), 1)
     page = write_page(tmp_path, Choices("race", has_letters=True), [0.9, 0.1], example)
     assert page[0] == "## 1: A instead of B"
     assert "- a cat | the dog" in page
 
 
-def test_labels_stand_apart_and_words_make_a_sentence(tmp_path: Path) -> None:
+def test_labels_have_sections_and_words_make_a_sentence(tmp_path: Path) -> None:
     labels = MultiLabel("multi-label", ("dark red", "blue"))
     page = write_page(tmp_path, labels, [0.1, 0.1], TextExample("1", "a text", label=("dark red", "blue")))
     assert page[0] == "## 1: (none) instead of dark red | blue"

@@ -62,7 +62,7 @@ def write(folder: Path, name: str, text: str) -> Path:
     return folder
 
 
-def test_a_few_ragged_lines_are_left_out_and_told(tmp_path: Path) -> None:
+def test_a_few_ragged_lines_are_left_out_and_reported(tmp_path: Path) -> None:
     rows = "".join(f"{n}\t1\t2\tIs it {n}?\tIs it?\t{n % 2}\n" for n in range(30))
     folder = write(tmp_path / "QQP", "train.tsv", f"id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\nbroken\n{rows}")
     dataset = read_dataset("qqp", tmp_path)

@@ -57,7 +57,7 @@ def test_a_batch_has_the_rows_of_its_groups_in_order_and_their_targets_in_one_ro
     assert batch.targets.tolist() == [3, 5, 4]
 
 
-def test_parts_hold_whole_groups_and_together_all_of_them() -> None:
+def test_micro_batches_hold_complete_groups_and_together_all_of_them() -> None:
     groups = [group_of(3, 3), group_of(4), group_of(5, 5, 5, 5), group_of(2)]
     parts = cut_micro_batches(groups, 3, pad_id=0)
     assert [part.group_sizes.tolist() for part in parts] == [[2, 1], [4], [1]]

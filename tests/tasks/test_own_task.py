@@ -88,7 +88,7 @@ def test_a_run_with_other_fields_is_another_run(
     assert raised.value.code == "options-changed"
 
 
-def test_a_program_that_has_not_imported_the_class_is_told_to(
+def test_a_program_that_has_not_imported_the_class_is_asked_to(
     data: Path, tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(catalog.KINDS, "stars", raising=False)

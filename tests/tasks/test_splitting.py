@@ -93,13 +93,13 @@ def test_many_rare_labels_do_not_take_the_training_rows() -> None:
     assert len(held) == 360  # twice the share
 
 
-def test_a_label_that_no_held_out_row_has_is_told(tmp_path: Path) -> None:
+def test_a_label_that_no_held_out_row_has_is_reported(tmp_path: Path) -> None:
     rows = [{"text": f"text {n}", "label": "rare" if n == 0 else f"{n % 2}"} for n in range(30)]
     notes = read_dataset("classification", write_lines(tmp_path / "rows.jsonl", rows)).notes
     assert any(note.startswith("no held-out row has the label rare") for note in notes)
 
 
-def test_a_group_that_is_no_column_is_refused(tmp_path: Path) -> None:
+def test_a_group_must_be_a_column(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "rows.jsonl", [ROWS["classification"](n) for n in range(6)])
     with refuses(DataError, "unknown-column"):
         read_dataset("classification", path, TableOptions(group="author"))

@@ -106,7 +106,7 @@ def test_the_best_threshold_is_that_of_the_official_sweep(rows: list[tuple[bool,
     assert (ours.score, ours.value) == (score, threshold)
 
 
-def test_questions_with_and_without_answer_are_also_scored_apart() -> None:
+def test_questions_with_and_without_answer_are_also_scored_separately() -> None:
     questions = [
         Question("1", "?", "a cat", (Answer("cat", 2),)),
         Question("2", "?", "a cat", ()),

@@ -47,7 +47,7 @@ def test_an_answer_stands_where_the_file_says(tmp_path: Path) -> None:
     assert read.label == ["cat"]
 
 
-def test_what_a_file_says_about_answers_is_kept_apart(tmp_path: Path) -> None:
+def test_a_files_own_facts_about_answers_are_kept(tmp_path: Path) -> None:
     unknown, impossible, also_impossible = read_squad(
         squad_file(
             tmp_path,
@@ -122,7 +122,7 @@ def test_training_refuses_what_has_no_answers(tmp_path: Path) -> None:
         check_answers(unanswerable, allows_none=False)
 
 
-def test_a_split_by_article_tears_none_apart(real_data: Path) -> None:
+def test_a_split_by_article_divides_no_article(real_data: Path) -> None:
     questions = read_squad(real_data / "squad" / "xquad.en.json")
     kept, held = split_articles(questions, 0.2)
     assert kept + held == questions

@@ -141,7 +141,7 @@ def test_the_official_script_with_our_odds_and_threshold_gives_our_score(shift: 
         assert official_f1(predictions, null_odds, 1.0, golds) < ours
 
 
-def test_where_it_is_best_to_say_nothing_nothing_is_said() -> None:
+def test_the_empty_answer_is_given_where_it_scores_best() -> None:
     task = SpanTask("v2", "2.0", "conditional_span")
     questions = [Question(str(n), "?", "cat", ()) for n in range(3)]
     outputs = [output_of("cat", odds) for odds in (-5.0, -4.0, 2.0)]

@@ -165,7 +165,7 @@ def test_every_answer_comes_back_unless_a_piece_straddles_its_border(
     assert len(differing) < 0.007 * sum(len(question.answers or ()) for question in questions)
 
 
-def test_every_answer_of_squad_lies_in_a_window_and_comes_back_from_it(real_data: Path, albert: Tokenizer) -> None:
+def test_every_answer_of_squad_is_in_a_window_and_is_decoded_from_it(real_data: Path, albert: Tokenizer) -> None:
     questions = read_squad(real_data / "squad" / "xquad.en.json")
     groups = build_groups(questions, albert, SequenceForm(2, 3, 0, max_length=256), WindowOptions(stride=64))
     missing = wrong = 0

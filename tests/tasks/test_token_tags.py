@@ -79,7 +79,7 @@ def test_a_word_longer_than_the_model_is_cut_and_still_answered(tiny_tokenizer: 
         (("B", "M", "E"), "accuracy", "not by entity spans: no tag is O"),
     ],
 )
-def test_how_tags_are_scored_follows_from_their_names_and_is_told(
+def test_how_tags_are_scored_follows_from_their_names_and_is_reported(
     labels: tuple[str, ...], metric: str, told: str
 ) -> None:
     task = TokenTags("tags", labels)

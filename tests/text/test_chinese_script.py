@@ -111,7 +111,7 @@ def test_only_wordpiece_is_converted() -> None:
         VocabularyOptions("unigram", script="simplified")
 
 
-def test_without_opencc_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_opencc_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opencc", None)
     with refuses(ConfigError, "missing-package"):
         read_table("simplified")

@@ -49,7 +49,7 @@ def test_train_does_not_replace_unless_forced(
     assert load_tokenizer(tmp_path / "tok").vocab_size == 160
 
 
-def test_force_keeps_the_old_tokenizer_until_the_new_one_is_whole(
+def test_force_keeps_the_old_tokenizer_until_the_new_one_is_complete(
     text_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = ("tokenizer", "train", text_file, "--kind", "wordpiece", "--out", tmp_path / "tok", "--vocab-size")

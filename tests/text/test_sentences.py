@@ -89,7 +89,7 @@ def test_no_character_is_lost_or_moved(text: str) -> None:
 
 
 @given(st.lists(st.sampled_from(["Mr. Fox ran.", "Is it?", "中文。", "It cost 3.5 dollars."]), min_size=1))
-def test_sentences_that_were_joined_come_apart_again(sentences: list[str]) -> None:
+def test_joined_sentences_are_split_again(sentences: list[str]) -> None:
     assert split_sentences(" ".join(sentences)) == sentences
 
 

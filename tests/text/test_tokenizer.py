@@ -201,7 +201,7 @@ def unreadable_folder() -> Iterator[Path]:
             Path(name).chmod(0o700)
 
 
-def test_a_folder_that_may_not_be_read_is_not_said_to_be_empty(unreadable_folder: Path) -> None:
+def test_an_unreadable_folder_is_not_reported_as_empty(unreadable_folder: Path) -> None:
     with pytest.raises(DataError, match=rf"{unreadable_folder}: Permission denied"):
         load_tokenizer(unreadable_folder)
 

@@ -73,7 +73,7 @@ def test_parquet_that_is_not_utf8_is_refused_by_its_name(table: Path) -> None:
         read_columns(table)
 
 
-def test_what_a_library_says_over_two_lines_is_said_in_one(table: Path) -> None:
+def test_a_librarys_message_of_two_lines_becomes_one(table: Path) -> None:
     data = bytearray(table.read_bytes())
     data[8] = 0xFF  # inside the header of the first page
     table.write_bytes(data)

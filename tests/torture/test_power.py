@@ -81,7 +81,7 @@ def test_a_name_whose_directory_was_not_synced_may_be_gone(tmp_path: Path) -> No
     assert losses[-1] == {None, b"new"}
 
 
-def test_our_files_are_whole_or_not_there_and_stay_once_they_are_written(tmp_path: Path) -> None:
+def test_our_files_are_complete_or_absent_and_stay_once_written(tmp_path: Path) -> None:
     losses = list_losses(record(write_ours, tmp_path), tmp_path, "file")
     assert set.union(*losses) == {None, b"new"}
     assert losses[-1] == {b"new"}

@@ -60,7 +60,7 @@ def test_at_saturation_everybody_gets_their_own_answer(server: Server) -> None:
     assert find_problems(records) == []
 
 
-def test_an_answer_of_another_is_told_from_rounding() -> None:
+def test_a_swapped_answer_is_distinguished_from_rounding() -> None:
     answer = {"results": [{"label": "cat", "probabilities": {"cat": 0.5, "dog": 0.5}, "num_cut": 0}]}
     near = {"results": [{"label": "cat", "probabilities": {"cat": 0.5001, "dog": 0.4999}, "num_cut": 0}]}
     other = {"results": [{"label": "cat", "probabilities": {"cat": 0.51, "dog": 0.49}, "num_cut": 0}]}

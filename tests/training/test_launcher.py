@@ -82,7 +82,7 @@ def test_what_does_not_heal_ends_all_at_once_with_one_line_and_its_code(
 
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_launcher_that_is_told_to_end_leaves_no_worker_behind(sent: signal.Signals, tmp_path: Path) -> None:
+def test_a_terminated_launcher_leaves_no_worker_behind(sent: signal.Signals, tmp_path: Path) -> None:
     words = command(NOTE + "time.sleep(60)", tmp_path)
     process = subprocess.Popen([sys.executable, "-c", LAUNCH.format(words=words)], stderr=subprocess.PIPE)
     while len(list(tmp_path.iterdir())) < 2:

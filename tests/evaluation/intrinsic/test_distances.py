@@ -51,7 +51,7 @@ def test_padding_does_not_count() -> None:
     assert alone.degrees == pytest.approx(beside.degrees, rel=1e-4)
 
 
-def test_further_passes_begin_with_those_that_were_trained() -> None:
+def test_further_layer_applications_begin_with_the_trained_ones() -> None:
     model = build_model(replace(preset("nano"), num_layers=3), ["mlm"], seed=1)
     token_ids = torch.tensor([[2, 40, 50, 60, 3]])
     batches = [batch_of(token_ids, token_ids > 0)]

@@ -95,7 +95,7 @@ def test_a_stranger_comes_from_a_pair_of_the_same_kind(toys: Passages) -> None:
 
 
 @pytest.mark.parametrize("draw", [draw_order_pairs, draw_next_pairs])
-def test_lengths_do_not_tell_labels(draw: Draw, toys: Passages) -> None:
+def test_lengths_do_not_give_labels_away(draw: Draw, toys: Passages) -> None:
     pairs = draw(toys, length=LENGTH, count=10**6, seed=1)
     sizes = np.stack([pairs.ranges[:, 1] - pairs.ranges[:, 0], pairs.ranges[:, 3] - pairs.ranges[:, 2]])
     for side in sizes:
@@ -113,7 +113,7 @@ def test_a_pair_is_lead_where_it_holds_the_first_sentence_of_a_document() -> Non
 
 
 @pytest.mark.parametrize("draw", [draw_order_pairs, draw_next_pairs, draw_plain_pairs])
-def test_too_little_text_is_said(draw: Draw) -> None:
+def test_too_little_text_is_reported(draw: Draw) -> None:
     with refuses(DataError, "corpus-too-small"):
         draw(make_passages([[5, 5], [5, 5]], num_shards=1), length=LENGTH, count=100, seed=1)
 
@@ -170,7 +170,7 @@ def test_no_more_shards_are_opened_for_learning_than_are_needed(tmp_path: Path, 
     assert (len(few.shards), len(many.shards)) == (1, 2)
 
 
-def test_an_empty_split_is_said_with_the_other_one(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_an_empty_split_is_reported_with_the_other_one(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
     corpus = build_text(tmp_path / "text", tiny_tokenizer, 0.0, invent_documents(20, seed=7))
     with refuses(DataError, "empty-split"):
         open_passages(corpus, "valid", enough_tokens=1, seed=1)

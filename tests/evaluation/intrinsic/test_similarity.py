@@ -28,7 +28,7 @@ def test_a_shared_layer_is_like_itself_and_does_what_it_does() -> None:
         assert mean_off_diagonal(matrix) == pytest.approx(1.0, abs=1e-5)
 
 
-def test_layers_that_were_drawn_apart_are_unlike_and_each_is_like_itself() -> None:
+def test_independently_initialized_layers_are_unlike_and_each_is_like_itself() -> None:
     model = three_layers("model.sharing=none", "model.initializer=normal")
     weights, effects = compare_weights(model), compare_effects(model, [some_batch()])
     for matrix in (weights, effects):

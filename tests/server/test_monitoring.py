@@ -32,7 +32,7 @@ def test_refusals_are_counted_under_their_route(serve_tiny: ServeTiny) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/health", "/ready"])
-def test_heads_are_told_alone(client: TestClient, path: str) -> None:
+def test_each_head_is_described_by_itself(client: TestClient, path: str) -> None:
     response = client.head(path)
     assert (response.status_code, response.content) == (200, b"")
 
@@ -105,7 +105,7 @@ def test_pages_load_nothing_from_elsewhere(client: TestClient, address: str) -> 
         ("albert/albert-base-v2", ("albert-base-v2", "albert/albert-base-v2")),
     ],
 )
-def test_a_model_is_called_by_its_telling_folder_or_as_wished(word: str, expected: tuple[str, str]) -> None:
+def test_a_model_is_named_after_its_folder_unless_a_name_is_given(word: str, expected: tuple[str, str]) -> None:
     assert split_name(word) == expected
 
 

@@ -64,7 +64,7 @@ def begun(tiny_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("way", ["ours", "converted with its moments"])
-def test_a_run_that_goes_on_from_a_checkpoint_ends_as_if_it_had_never_stopped(
+def test_a_run_continued_from_a_checkpoint_ends_as_if_it_had_never_stopped(
     way: str, begun: Path, tiny_corpus: Path, tmp_path: Path
 ) -> None:
     middle = begun / "checkpoints/step-00000003"
@@ -108,7 +108,7 @@ def without(folder: Path, *beginnings: str) -> Path:
     return folder
 
 
-def test_heads_that_a_source_does_not_have_are_drawn_anew_and_that_is_said(
+def test_heads_that_a_source_lacks_are_initialized_and_reported(
     begun: Path, tiny_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     convert(last_checkpoint(begun).path, tmp_path / "theirs", ConvertOptions(to="huggingface"))
@@ -130,7 +130,7 @@ def test_heads_that_a_source_does_not_have_are_drawn_anew_and_that_is_said(
         ("albert.pooler.", "has no pooler, which the model needs"),
     ],
 )
-def test_a_source_that_is_not_whole_starts_no_pretraining(
+def test_an_incomplete_source_starts_no_pretraining(
     beginning: str, message: str, begun: Path, tiny_corpus: Path, tmp_path: Path
 ) -> None:
     convert(last_checkpoint(begun).path, tmp_path / "theirs", ConvertOptions(to="huggingface"))
@@ -157,7 +157,7 @@ def test_a_source_without_pooler_starts_a_run_without_one(begun: Path, tiny_corp
         ({"model.activation": "relu"}, {"from": "last"}, "config-mismatch"),
     ],
 )
-def test_what_cannot_go_on_is_refused(
+def test_a_source_that_cannot_be_continued_is_refused(
     changes: dict[str, Any], init: dict[str, Any], code: str, begun: Path, tiny_corpus: Path, tmp_path: Path
 ) -> None:
     if "from" in init:
@@ -170,7 +170,7 @@ def test_what_cannot_go_on_is_refused(
         pretrain(build_recipe(values | {"init": init}), tmp_path / "next")
 
 
-def test_a_checkpoint_without_moments_cannot_go_on(begun: Path, tiny_corpus: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_without_moments_cannot_be_continued(begun: Path, tiny_corpus: Path, tmp_path: Path) -> None:
     middle = load_checkpoint(begun / "checkpoints/step-00000003")
     convert(middle.path, tmp_path / "without")
     recipe = make_recipe(tiny_corpus, **{"from": str(tmp_path / "without"), "continues": True})

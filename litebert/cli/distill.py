@@ -7,7 +7,7 @@ import typer
 
 from litebert import api
 from litebert.cli.finetune import complete_recipe, print_report
-from litebert.cli.printing import print_json
+from litebert.cli.printing import print_json, stdout_left_to_json
 from litebert.cli.words import AsJson, EngineWord, Threads
 
 
@@ -64,19 +64,20 @@ def distill_model(
       litebert distill albert/albert-base-v2 --student models/cpu-small-en --corpus corpora/en --out runs/small
       litebert distill runs/nano --student runs/nano --corpus corpora/en --out runs/same train.epochs=5
     """
-    result = api.distill(
-        teacher,
-        student,
-        corpus,
-        out,
-        overrides or [],
-        passages=passages,
-        cache=cache,
-        start=start,
-        recipe=recipe,
-        engine=engine,
-        threads=threads,
-    )
+    with stdout_left_to_json(as_json):
+        result = api.distill(
+            teacher,
+            student,
+            corpus,
+            out,
+            overrides or [],
+            passages=passages,
+            cache=cache,
+            start=start,
+            recipe=recipe,
+            engine=engine,
+            threads=threads,
+        )
     if as_json:
         print_json(result.report)
         return

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from litebert import api
-from litebert.cli.printing import print_json
+from litebert.cli.printing import print_json, stdout_left_to_json
 from litebert.cli.scores import print_split
 from litebert.cli.words import (
     COLUMNS,
@@ -100,32 +100,33 @@ def run_finetuning(
       litebert finetune albert/albert-base-v2 --task sst-2 --data glue/ train.epochs=2
       litebert finetune runs/nano --task classification --data reviews.csv --num-seeds 3 --out runs/three
     """
-    result = api.finetune(
-        model,
-        task,
-        data,
-        overrides or [],
-        out=out,
-        recipe=recipe,
-        seeds=num_seeds,
-        from_scratch=from_scratch,
-        answers_test=answers_test,
-        dev=dev,
-        test=test,
-        text=text,
-        text_b=text_b,
-        label=label,
-        encoding=encoding,
-        dev_share=dev_share,
-        group=group,
-        header=header,
-        max_labels=max_labels,
-        choices=choices,
-        on_error=on_error,
-        metric=metric,
-        positive=positive,
-        balanced=balanced,
-    )
+    with stdout_left_to_json(as_json):
+        result = api.finetune(
+            model,
+            task,
+            data,
+            overrides or [],
+            out=out,
+            recipe=recipe,
+            seeds=num_seeds,
+            from_scratch=from_scratch,
+            answers_test=answers_test,
+            dev=dev,
+            test=test,
+            text=text,
+            text_b=text_b,
+            label=label,
+            encoding=encoding,
+            dev_share=dev_share,
+            group=group,
+            header=header,
+            max_labels=max_labels,
+            choices=choices,
+            on_error=on_error,
+            metric=metric,
+            positive=positive,
+            balanced=balanced,
+        )
     if as_json:
         print_json(result.report)
         return

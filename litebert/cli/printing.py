@@ -1,6 +1,9 @@
 """Tables and JSON on standard output."""
 
 import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -35,6 +38,16 @@ def build_table(title: str, *columns: str, caption: str | None = None) -> "Table
         show_edge=False,
         pad_edge=False,
     )
+
+
+@contextmanager
+def stdout_left_to_json(as_json: bool) -> Iterator[None]:
+    """Within the block, notes and progress go to standard error if standard output is for JSON alone."""
+    if not as_json:
+        yield
+        return
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 def print_json(value: Any) -> None:

@@ -51,6 +51,16 @@ def test_a_file_becomes_a_model_that_is_scored_and_asked(
     assert printed.splitlines()[0].endswith(invent_rows()[0]["text"])
 
 
+def test_json_of_a_new_run_is_all_that_is_printed(
+    tiny_checkpoint: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--task", "classification", "--data", data, "--out", tmp_path / "run", "--json"]
+    code, printed, notes = run(capsys, "finetune", tiny_checkpoint, *words, *SHORT)
+    assert code == 0
+    assert json.loads(printed)["steps"] == 4
+    assert "labels: bird (12), cat (8), dog (12)" in notes
+
+
 def test_several_seeds_are_summarized(
     tiny_checkpoint: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -58,7 +58,9 @@ def _write_overview(sections: Sequence["Section"], pictures: str) -> str:
     conclusions = [s.results for s in sections if s.results.conclusion]
     if conclusions:
         lines += ["What a reader may conclude, and what not:", ""]
-        lines += [f"- **{results.study.source}.** {results.conclusion}" for results in conclusions]
+        for results in conclusions:
+            one_line = " ".join(results.conclusion.split())
+            lines.append(f"- **{results.study.source}.** {one_line}")
         lines.append("")
     return "\n".join(lines)
 

@@ -502,7 +502,7 @@ SHOWN_TEXTS = """() => {
 }"""
 # Names that are the same in every language.
 NAMES = re.compile(
-    r"\[MASK\]|OpenAI|Cohere|TEI|base64|Prometheus|Retry-After|[BI]-PER|JSON|BERT|classify|patience|null"
+    r"\[MASK\]|OpenAI|Cohere|TEI|base64|Prometheus|Retry-After|Host|[BI]-PER|JSON|BERT|classify|patience|null"
     r"|/[\w/-]+|\d{3}"
 )
 

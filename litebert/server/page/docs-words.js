@@ -70,7 +70,7 @@ const CHINESE = {
   "The text was longer than what can be shown.": "文本超出可显示的长度。",
   "A text, or a list of texts.": "一段文本，或文本的列表。",
   "`base64`: the vector as little-endian 32-bit numbers.": "`base64`：向量以小端 32 位浮点数编码。",
-  "Must be the model's own number: vectors are not cut.": "必须等于模型自身的维数：向量不会被截短。",
+  "The model's own number, or a shorter one that it was trained for.": "模型自身的维数，或训练时指定的较短维数。",
   "Accepted and ignored.": "接受但不使用。",
   "The number of the text in the request, from 0.": "文本在请求中的序号，从 0 数起。",
   "Numbers, or base64 of them.": "数值，或其 base64 编码。",
